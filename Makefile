@@ -1,0 +1,89 @@
+# Needs python3 (3.11 or newer), make and a package index. `make` alone says what there is to make.
+PYTHON ?= python3
+DRIVER ?= stub
+JOBS ?= 2
+ARGS ?=
+
+VENV = .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.stamp
+LAB_STAMP = $(VENV)/.stamp-lab
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+STRIP = $(BIN)/nbstripout --extra-keys metadata.language_info.version
+NOTEBOOKS = `ls notebooks/*.ipynb | grep -v -e /out -e failed`
+
+.PHONY: help setup ladder test long check format lab reports bench docs clean
+
+help:
+	@echo "make ladder   climb the TOOL ladder afresh and publish reports/run_ladder.html (DRIVER=stub)"
+	@echo "make test     the tests, without the long ones (ARGS='-k name' for some of them)"
+	@echo "make long     the long tests"
+	@echo "make check    format, lint, types, import contracts, stripped notebooks"
+	@echo "make format   put right what make check can put right"
+	@echo "make lab      open the notebooks in JupyterLab"
+	@echo "make reports  publish the report of every notebook, with its own default parameters"
+	@echo "make bench    measure the speed against its goals"
+	@echo "make docs     write the generated pages under docs/ again"
+	@echo "make setup    make .venv, or bring it up to date; every other target does so by itself"
+	@echo "make clean    remove .venv, caches and executed notebooks; runs and reports stay"
+
+setup: $(STAMP)
+	@:
+
+# Without its stamp an environment is half made, and is made again from nothing.
+# The kernel's file silences a warning that it prints at every start: that its loopback sockets are not encrypted.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "making $(VENV); this takes a minute, and only when the requirements changed"
+	@test -f $@ || $(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) -e ".[dev]"
+	@mkdir -p $(VENV)/etc/ipython
+	@echo 'c.IPKernelApp.log_level = "ERROR"' > $(VENV)/etc/ipython/ipython_kernel_config.py
+	@touch $@
+
+$(LAB_STAMP): $(STAMP)
+	@echo "adding JupyterLab to $(VENV)"
+	@$(PIP) -e ".[dev,lab]"
+	@touch $@
+
+ladder: setup
+	@rm -f notebooks/out.ipynb
+	@quiet=; test -t 2 || quiet=--no-progress-bar; cd notebooks && ../$(BIN)/papermill \
+		run_ladder.ipynb out.ipynb -p driver "$(DRIVER)" --log-level WARNING $$quiet $(ARGS)
+	@$(BIN)/agentbench-lab report --executed notebooks/out.ipynb
+
+test: setup
+	@$(BIN)/python -m pytest -q -m "not long" -n $(JOBS) $(ARGS)
+
+long: setup
+	@$(BIN)/python -m pytest -q -m long $(ARGS)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(STRIP) --verify $(NOTEBOOKS)
+
+format: setup
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	$(STRIP) $(NOTEBOOKS)
+
+lab: $(LAB_STAMP)
+	@$(BIN)/jupyter-lab $(ARGS)
+
+reports: setup
+	@for notebook in $(NOTEBOOKS); do $(BIN)/agentbench-lab report "$$notebook" $(ARGS) || exit; done
+
+bench: setup
+	@$(BIN)/python benchmarks/run_all.py $(ARGS)
+
+docs: setup
+	@mkdir -p docs
+	@$(BIN)/python -m agentbench_lab.results.schema
+	@$(BIN)/python -m agentbench_lab.cases
+
+clean:
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -f notebooks/out*.ipynb
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

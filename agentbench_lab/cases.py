@@ -1,0 +1,541 @@
+"""Cases: a task, what is expected of it, and the world it acts on; read from JSON Lines, strictly.
+
+On disk a case is one flat JSON object a line, in the shape of the TOOL ladder's own files. A driver is given the
+`Task` alone; only the grader is given the `Expect`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
+from agentbench_lab.values import digest
+
+RUNGS = tuple(f"TOOL-{n}" for n in range(10))
+"""The rungs of the TOOL ladder, a closed list."""
+
+Order = Literal["positional"]
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """One tool call: the tool's name and its arguments, a JSON object."""
+
+    name: str
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+class ExpectedCall(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A call that is expected. `input` is a lower bound: each pinned argument must have this value, others are free.
+
+    `accept` lists, per argument, the values of which any will do; `optional` names pinned arguments that may be absent.
+    """
+
+    name: str
+    input: dict[str, Any] = field(default_factory=dict)
+    accept: dict[str, list[Any]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+
+
+class Recover(Struct, frozen=True, forbid_unknown_fields=True):
+    """The call of tool `after` must come back empty or failed, and then the tool `fallback` be called."""
+
+    after: str
+    fallback: str
+
+
+class Expect(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={
+        "candidate_results": "candidateResults",
+        "inferred_goal": "inferredGoal",
+        "ambiguous_goals": "ambiguousGoals",
+    },
+):
+    """What the grader looks for. Every check that is declared must pass; see docs/formats.md for each key."""
+
+    calls: tuple[ExpectedCall, ...] | msgspec.UnsetType = msgspec.UNSET
+    order: Order = "positional"
+    forbid: tuple[str, ...] = ()
+    refuse: bool = False
+    terminates: bool | None = None
+    proof: bool = False
+    result: tuple[str, ...] | None = None
+    recover: Recover | None = None
+    candidate_results: tuple[Call, ...] | None = None
+    inferred_goal: str | None = None
+    reject: bool | None = None
+    ambiguous_goals: tuple[str, ...] | None = None
+
+    @property
+    def expected_calls(self) -> tuple[ExpectedCall, ...]:
+        return () if self.calls is msgspec.UNSET else self.calls
+
+    @property
+    def key(self) -> Literal["calls", "refuse", "goal"]:
+        """What the case's success is counted over."""
+        if self.inferred_goal is not None:
+            return "goal"
+        return "refuse" if self.refuse else "calls"
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one trial may use at most: wall time in seconds, and tool calls. None is no limit."""
+
+    wall_s: float | None = None
+    tool_calls: int | None = None
+
+
+class Goal(Struct, frozen=True):
+    """A declared goal that a trace may be serving: its id and the plan (tool names in order) that achieves it."""
+
+    id: str
+    plan: tuple[str, ...]
+
+    def fits(self, trace: Sequence[str]) -> bool:
+        """Whether the tool names of `trace`, in order, are a subsequence of the plan."""
+        steps = iter(self.plan)
+        return all(name in steps for name in trace)
+
+
+class Task(Struct, frozen=True, omit_defaults=True):
+    """What a driver is given: the request, the names of the declared tools, and for goal recognition the observed
+    trace and the declared goals. Nothing in it tells the answer."""
+
+    request: str
+    tools: tuple[str, ...]
+    trace: tuple[Call, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+class _Line(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"overfit_prone": "overfitProne", "floor_expect": "floorExpect"},
+):
+    """The flat object on disk."""
+
+    id: str
+    request: str
+    tools: tuple[str, ...]
+    expect: Expect
+    rung: str | None = None
+    group: str | None = None
+    world: str | dict[str, Any] | None = None
+    trace: tuple[Call, ...] | None = None
+    limits: Limits = field(default_factory=Limits)
+    note: str = ""
+    compose: str = ""
+    overfit_prone: bool = False
+    floor_expect: dict[str, bool] | None = None
+
+
+class Case(Struct, frozen=True):
+    """One case: its identity, the task for the driver, the expectation for the grader, and where it came from."""
+
+    id: str
+    group: str
+    task: Task
+    expect: Expect
+    world: str | None = None
+    suite: str = ""
+    note: str = ""
+    compose: str = ""
+    floor_expect: bool = False
+    digest: str = ""
+    file: str = ""
+    line: int = 0
+
+
+class Suite(Struct, frozen=True):
+    """A file of cases: named by its stem, carried with the SHA-256 of its bytes and what its card says of it."""
+
+    name: str
+    cases: tuple[Case, ...]
+    digest: str
+    path: Path | None = None
+    version: str | None = None
+    date: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def load_suite(path: str | Path) -> Suite:
+    """Read and check a case file. Raises ProblemsError with every problem of the file, each with its `file:line`.
+
+    A suite may also be given by its bare name: `ladder` is data/cases/ladder.jsonl of the project.
+    """
+    file = find_suite(path)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise LabError(f"{path}: cannot read the case file: {error.strerror}") from None
+    cases, problems = parse_cases(data, name=file.stem, file=_shown(file))
+    if problems:
+        raise ProblemsError(problems)
+    version, date = _card(file.with_suffix(".md"))
+    return Suite(file.stem, tuple(cases), hashlib.sha256(data).hexdigest(), file, version, date)
+
+
+def _shown(file: Path) -> str:
+    """The path as a person in the working folder would write it."""
+    try:
+        return str(file.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)
+
+
+def project_root() -> Path:
+    """The folder that holds data/cases: the working folder or the nearest one above it, else the source checkout."""
+    here = Path.cwd()
+    for folder in (here, *here.parents, Path(__file__).resolve().parent.parent):
+        if (folder / "data" / "cases").is_dir():
+            return folder
+    return here
+
+
+def find_suite(path: str | Path) -> Path:
+    """The case file that a path or a bare suite name means."""
+    file = Path(path)
+    if file.is_file():
+        return file
+    if file.is_dir():
+        raise LabError(f"{path}: is a folder, not a case file")
+    folder = project_root() / "data" / "cases"
+    named = folder / file.name if file.suffix == ".jsonl" else folder / f"{file.name}.jsonl"
+    if len(file.parts) == 1 and named.is_file():
+        return named
+    beside = file.parent.glob("*.jsonl") if file.parent.is_dir() and len(file.parts) > 1 else ()
+    known = {p.name for p in beside} | {p.stem for p in folder.glob("*.jsonl")}
+    raise LabError(f"{path}: no such case file{did_you_mean(file.name, known)}")
+
+
+def parse_cases(data: bytes, *, name: str, file: str) -> tuple[list[Case], list[Problem]]:
+    """Cases and problems of a case file's bytes. Lines end with \\n only; blank lines are skipped but counted."""
+    cases: list[Case] = []
+    problems: list[Problem] = []
+    first: dict[str, int] = {}
+    for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        text = raw.strip(b" \t\r")
+        if not text:
+            continue
+        line, wrong = _decode(text)
+        problems += [Problem(file, number, message) for message in wrong]
+        if line is None:
+            continue
+        if line.id in first:
+            problems.append(Problem(file, number, f"id {line.id!r} is already on line {first[line.id]}"))
+        first.setdefault(line.id, number)
+        case = _case(line, text, name, file, number)
+        problems += [Problem(file, number, f"{line.id}: {message}") for message in _rules(line)]
+        cases.append(case)
+    if not cases and not problems:
+        problems.append(Problem(file, 0, "no cases"))
+    return cases, sorted(problems, key=lambda problem: problem.line)
+
+
+def _case(line: _Line, text: bytes, suite: str, file: str, number: int) -> Case:
+    return Case(
+        id=line.id,
+        group=line.rung or line.group or "",
+        task=Task(line.request, line.tools, line.trace or (), limits=line.limits),
+        expect=line.expect,
+        world=line.world if isinstance(line.world, str) else None,
+        suite=suite,
+        note=line.note,
+        compose=line.compose,
+        floor_expect=line.floor_expect is not None,
+        digest=digest(json.loads(text)),
+        file=file,
+        line=number,
+    )
+
+
+def _decode(text: bytes) -> tuple[_Line | None, list[str]]:
+    """The line's object, and every problem of its shape: each one found is cut out, and what is left read again."""
+    try:
+        decoded = _decoder.decode(text)
+        twice = _repeated_keys(text)
+        return decoded, [f"key {key!r} is given twice" for key in twice]
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return None, [f"invalid JSON: {_reason(error)}"]
+    value = msgspec.json.decode(text)
+    if not isinstance(value, dict):
+        return None, ["a case must be a JSON object"]
+    problems = [f"key {key!r} is given twice" for key in _repeated_keys(text)]
+    while True:
+        try:
+            msgspec.convert(value, _Line)
+        except msgspec.ValidationError as error:
+            message, path = _readable(str(error))
+            problems.append(message)
+            if len(problems) > 100 or not _cut(value, path, message):
+                return None, problems
+        else:
+            return None, problems
+
+
+def _repeated_keys(text: bytes) -> list[str]:
+    twice: list[str] = []
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+
+    json.loads(text, object_pairs_hook=check)
+    return twice
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).removeprefix("JSON is malformed: ")
+    return text[:1].lower() + text[1:]
+
+
+def _keys_of(path: str) -> tuple[str, ...]:
+    """The keys that may stand at a path such as `$.expect.calls[0]`."""
+    shapes: dict[str, type[Struct]] = {
+        "$": _Line,
+        "$.expect": Expect,
+        "$.expect.calls[]": ExpectedCall,
+        "$.expect.candidateResults[]": Call,
+        "$.expect.recover": Recover,
+        "$.trace[]": Call,
+        "$.limits": Limits,
+    }
+    shape = shapes.get(re.sub(r"\[\d*\.*\]", "[]", path))
+    return shape.__struct_encode_fields__ if shape else ()
+
+
+def _readable(error: str) -> tuple[str, str]:
+    """msgspec's message as (a line for a person, the path it is about)."""
+    message, _, at = error.partition(" - at `")
+    path = at.rstrip("`") or "$"
+    where = path.removeprefix("$").removeprefix(".")
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
+    missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+    if unknown:
+        key = unknown[1]
+        near = nearest(key, _keys_of(path))
+        hint = f" (did you mean {near!r}?)" if near else ""
+        message = f"unknown key {key!r}" + (f" in {where}" if where else "") + hint
+    elif missing:
+        message = f"missing {missing[1]}" + (f" in {where}" if where else "")
+    else:
+        words = {"`array`": "a list", "`object`": "an object", "`str`": "text", "`bool`": "true or false"}
+        for word, plain_word in words.items():
+            message = message.replace(word, plain_word)
+        message = f"{where or 'the case'}: {message[:1].lower()}{message[1:]}"
+    return message, path
+
+
+def _cut(value: dict[str, Any], path: str, message: str) -> bool:
+    """Take the offending part out of `value`, so that what else is wrong can be found; False when that cannot be."""
+    steps: list[str | int] = [
+        int(index) if index else key for key, index in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]", path)
+    ]
+    if message.startswith("missing "):
+        return _fill(value, steps, message.split()[1])
+    unknown = re.match(r"unknown key '(.*?)'(?: in|$| \()", message, re.DOTALL)
+    if unknown:
+        steps.append(unknown[1])
+    holder: Any = value
+    try:
+        for step in steps[:-1]:
+            holder = holder[step]
+        if not steps:
+            return False
+        if isinstance(steps[-1], int):
+            holder.pop(steps[-1])
+        else:
+            del holder[steps[-1]]
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _fill(value: dict[str, Any], steps: Sequence[str | int], key: str) -> bool:
+    stand_in: dict[str, Any] = {"id": "?", "request": "?", "tools": ["?"], "expect": {}, "name": "?"}
+    holder: Any = value
+    try:
+        for step in steps:
+            holder = holder[step]
+        if key in holder or key not in stand_in:
+            return False
+        holder[key] = stand_in[key]
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _rules(line: _Line) -> Iterable[str]:
+    """The rules between a case's keys (the ladder's own lint rules that need no world)."""
+    expect = line.expect
+    if not line.id.strip():
+        yield "id must not be blank"
+    if not line.request.strip():
+        yield "request must not be blank"
+    if line.rung is not None and line.rung not in RUNGS:
+        yield f"unknown rung {line.rung!r}{did_you_mean(line.rung, RUNGS)}"
+    if (line.rung is None) == (line.group is None):
+        yield "a case has either a rung (TOOL-0 to TOOL-9) or a group"
+    if line.group is not None and not line.group.strip():
+        yield "group must not be blank"
+    if isinstance(line.world, dict):
+        yield "world: an object is not supported by this version; name a file under worlds/"
+    if not line.tools:
+        yield "tools must name at least one declared tool"
+    for name in dict.fromkeys(line.tools):
+        if line.tools.count(name) > 1:
+            yield f"tools: {name!r} is declared twice"
+    if expect.terminates is None:
+        yield "expect.terminates must be true or false"
+    if expect.reject is False:
+        yield "expect.reject, when given, is true"
+    if expect.inferred_goal is not None and expect.refuse:
+        yield "expect.inferredGoal and expect.refuse exclude each other"
+    yield from _rules_of_calls(line)
+    yield from _rules_of_annotations(line)
+
+
+def _rules_of_calls(line: _Line) -> Iterable[str]:
+    expect, declared = line.expect, set(line.tools)
+    given = expect.calls is not msgspec.UNSET
+    if expect.refuse and given:
+        yield "a refuse case must not have expect.calls"
+    if expect.inferred_goal is not None and given:
+        yield "a recognition case (expect.inferredGoal) must not have expect.calls"
+    if expect.key == "calls" and not expect.expected_calls:
+        yield "expect.calls must name at least one call (or expect.refuse, or expect.inferredGoal)"
+    for number, call in enumerate(expect.expected_calls, start=1):
+        if call.name not in declared:
+            yield f"call {number}: {call.name!r} is not in tools{did_you_mean(call.name, declared)}"
+        for key, values in call.accept.items():
+            if not values:
+                yield f"call {number}: accept.{key} lists no alternative"
+        for key in call.optional:
+            if key not in call.input and key not in call.accept:
+                yield f"call {number}: optional {key!r} is pinned nowhere"
+    for name in expect.forbid:
+        if any(call.name == name for call in expect.expected_calls):
+            yield f"expect.forbid: {name!r} is an expected call"
+    if expect.result is not None and expect.refuse:
+        yield "a refuse case must not have expect.result"
+    for label in expect.result or ():
+        if not label.strip():
+            yield "expect.result: a label must not be blank"
+    if expect.recover is not None:
+        yield from _rules_of_recovery(expect.recover, line)
+
+
+def _rules_of_recovery(recover: Recover, line: _Line) -> Iterable[str]:
+    if line.expect.refuse:
+        yield "a refuse case must not have expect.recover"
+        return
+    for role, name in (("after", recover.after), ("fallback", recover.fallback)):
+        if name not in line.tools:
+            yield f"expect.recover.{role}: {name!r} is not in tools{did_you_mean(name, line.tools)}"
+    names = [call.name for call in line.expect.expected_calls]
+    if recover.after in names and recover.fallback not in names[names.index(recover.after) + 1 :]:
+        yield "expect.recover: the fallback must follow the step it falls back from, among expect.calls"
+    elif names and recover.after not in names:
+        yield "expect.recover.after must be among expect.calls"
+
+
+def _rules_of_annotations(line: _Line) -> Iterable[str]:
+    expect, declared = line.expect, set(line.tools)
+    if expect.candidate_results is not None:
+        if not expect.refuse:
+            yield "expect.candidateResults belongs to a refuse case"
+        if len(expect.candidate_results) < 1:
+            yield "expect.candidateResults must name at least one call"
+        for call in expect.candidate_results:
+            if call.name not in declared:
+                yield f"expect.candidateResults: {call.name!r} is not in tools"
+    if line.trace is not None:
+        if not line.trace:
+            yield "trace must name at least one observed call"
+        for call in line.trace:
+            if call.name not in declared:
+                yield f"trace: {call.name!r} is not in tools{did_you_mean(call.name, declared)}"
+    if expect.inferred_goal is not None and not line.trace:
+        yield "expect.inferredGoal needs a trace"
+    if expect.reject and not expect.refuse:
+        yield "expect.reject belongs to a refuse case"
+    if expect.ambiguous_goals is not None:
+        if not expect.refuse:
+            yield "expect.ambiguousGoals belongs to a refuse case"
+        if len(set(expect.ambiguous_goals)) < 2:
+            yield "expect.ambiguousGoals must name at least two goals"
+    if line.floor_expect is not None and line.floor_expect != {"refuse": True}:
+        yield 'floorExpect must be {"refuse": true}'
+
+
+def select(cases: Sequence[Case], *, groups: Iterable[str] = (), only: Iterable[str] = ()) -> tuple[Case, ...]:
+    """The cases of the named groups whose ids match one of the globs in `only` (ids compared as text).
+
+    An empty filter lets everything through; a group or glob that matches nothing is an error.
+    """
+    groups, only = tuple(groups), tuple(only)
+    known = {case.group for case in cases}
+    folded = {group.casefold(): group for group in known}
+    wanted = set()
+    for group in groups:
+        if group.casefold() not in folded:
+            raise LabError(f"no case in group {group!r}{did_you_mean(group, known)}")
+        wanted.add(folded[group.casefold()])
+    chosen = [case for case in cases if not groups or case.group in wanted]
+    for glob in only:
+        if not any(fnmatch.fnmatchcase(case.id, glob) for case in chosen):
+            ids = [case.id for case in chosen]
+            raise LabError(f"no case matches {glob!r}{did_you_mean(glob, ids)}")
+    return tuple(c for c in chosen if not only or any(fnmatch.fnmatchcase(c.id, glob) for glob in only))
+
+
+def _card(path: Path) -> tuple[str | None, str | None]:
+    """The version and date that a suite's card states in lines such as `version: 1`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return None, None
+    found = dict(re.findall(r"^(version|date):\s*(\S+)\s*$", text, re.MULTILINE))
+    return found.get("version"), found.get("date")
+
+
+def case_schema() -> dict[str, Any]:
+    """The JSON Schema of one line of a case file, for editors."""
+    schema = msgspec.json.schema(_Line)
+    definitions = schema["$defs"]
+    line = definitions.pop("_Line")
+    line["properties"]["rung"] = {"enum": list(RUNGS)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "One case of an AgentBench Lab suite (one line of a .jsonl file)",
+        **{key: value for key, value in line.items() if key != "title"},
+        "$defs": definitions,
+    }
+
+
+def write_case_schema(path: Path) -> None:
+    """Write docs/case.schema.json."""
+    text = json.dumps(case_schema(), indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    write_case_schema(project_root() / "docs" / "case.schema.json")

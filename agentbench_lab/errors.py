@@ -1,0 +1,51 @@
+"""What a person did wrong, said in one line, and the nearest right word for it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class LabError(Exception):
+    """A mistake of the user's: shown as its message, never as a traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file. `line` counts physical lines from 1; 0 means the file as a whole."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.message}"
+
+
+class ProblemsError(LabError):
+    """All the problems of one or more files, a line each."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def nearest(word: str, options: Iterable[str]) -> str | None:
+    """The option most like `word`, or None when none is alike."""
+    options = list(options)
+    by_folded = {option.casefold(): option for option in reversed(options)}
+    found = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, options: Iterable[str], *, most: int = 12) -> str:
+    """A tail for an error message: the near match, else the (few) options there are, else nothing."""
+    options = sorted(set(options))
+    near = nearest(word, options)
+    if near is not None:
+        return f" (did you mean {near!r}?)"
+    if 0 < len(options) <= most:
+        return f" (there is: {', '.join(options)})"
+    return ""

@@ -1,0 +1,279 @@
+"""A world's tools as one trial sees them: the declared set, the check of arguments, dispatch, and the ledger.
+
+The ledger is what really happened. A driver's own account of its calls is compared with it afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from agentbench_lab.transcripts import Observation, Status
+from agentbench_lab.values import NotJson, plain
+from agentbench_lab.worlds.arguments import Misfit
+from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
+
+TEXT_LIMIT = 8_000
+"""Characters of an observation's text that an agent is shown and the ledger keeps."""
+
+
+class Fact(Struct, frozen=True, omit_defaults=True):
+    """One precondition of a call, as the world found it at that moment."""
+
+    pred: str
+    ok: bool
+    param: str | None = None
+    value: Any = None
+
+
+class Ran(Struct, frozen=True):
+    """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
+
+    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed.
+    """
+
+    value: Any
+    text: str
+    facts: tuple[Fact, ...] = ()
+    error: str | None = None
+    diff: Any = None
+
+
+class World(Protocol):
+    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself."""
+
+    name: str
+    kind: str
+    digest: str
+
+    @property
+    def registry(self) -> Registry: ...
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The names of which a composed result may consist."""
+        ...
+
+    def fork(self) -> World: ...
+    def run(self, name: str, input: dict[str, Any]) -> Ran: ...
+    def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]: ...
+
+
+class LedgerRow(Struct, frozen=True, omit_defaults=True):
+    """One call that reached the toolbox: what was asked, what came of it, and which preconditions held."""
+
+    name: str
+    input: Any
+    status: Status
+    value: Any = None
+    text: str = ""
+    problems: tuple[BindingProblem, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    changes: bool = False
+    diff: Any = None
+
+
+class Tool(Struct, frozen=True):
+    """A declared tool as an agent is shown it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+class Ending(Struct):
+    """What the control tools were told: how the agent says the task ends."""
+
+    used: bool = False
+    refused: str | None = None
+    answered: bool = False
+    answer: Any = None
+    status: str | None = None
+    goal: str | None = None
+    reject: bool = False
+    ambiguous: tuple[str, ...] | None = None
+
+
+CONTROL_TOOLS = (
+    Tool(
+        "refuse",
+        "End the task without acting: no declared tool fits, or what is asked for cannot be found.",
+        {
+            "type": "object",
+            "properties": {"reason": {"type": "string"}},
+            "required": ["reason"],
+            "additionalProperties": False,
+        },
+    ),
+    Tool(
+        "answer",
+        "End the task with an answer. status says what you claim: success, or failure.",
+        {
+            "type": "object",
+            "properties": {"value": {}, "status": {"enum": ["success", "failure"]}},
+            "required": ["value"],
+            "additionalProperties": False,
+        },
+    ),
+    Tool(
+        "goal",
+        "End a goal-recognition task: the id of the one goal that fits, reject true when none fits, "
+        "or the ids of all that fit when there are several.",
+        {
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "reject": {"const": True},
+                "ambiguous": {"type": "array", "items": {"type": "string"}},
+            },
+            "additionalProperties": False,
+        },
+    ),
+)
+_CONTROL_KEYS = {tool.name: frozenset(tool.input_schema["properties"]) for tool in CONTROL_TOOLS}
+
+
+class BudgetSpent(Exception):
+    """The trial's limit of tool calls is used up; the trial ends as `budget`."""
+
+
+class Toolbox:
+    """The declared tools of one trial over one world, with their ledger.
+
+    `call` never raises for what an agent did wrong: the mistake comes back as an observation and stands in the
+    ledger. It raises BudgetSpent when the limit of calls is used up, and once the trial is over.
+    """
+
+    def __init__(self, world: World, declared: Sequence[str], *, tool_calls: int | None = None) -> None:
+        self._world = world
+        self._registry = world.registry
+        self._declared = frozenset(declared)
+        self._limit = tool_calls
+        self._lock = threading.Lock()
+        self._rows: list[LedgerRow] = []
+        self._open = True
+        self.names = tuple(declared)
+        self.spent = False
+        self.ending = Ending()
+
+    @property
+    def ledger(self) -> tuple[LedgerRow, ...]:
+        return tuple(self._rows)
+
+    @property
+    def registry(self) -> Registry:
+        return self._registry
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The declared tools and the control tools, as an agent is shown them."""
+        known = self._registry.by_name
+        declared = tuple(
+            Tool(name, known[name].question, known[name].input_schema())
+            for name in self.names
+            if name in known
+        )
+        return declared + tuple(tool for tool in CONTROL_TOOLS if tool.name not in self._declared)
+
+    def close(self) -> tuple[LedgerRow, ...]:
+        """End the trial: what a driver left behind calls from now on is not run. Returns the ledger."""
+        with self._lock:
+            self._open = False
+            return tuple(self._rows)
+
+    def call(self, name: str, input: Any = None) -> Observation:
+        """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""
+        with self._lock:
+            if not self._open:
+                raise BudgetSpent("the trial is over")
+            if name in _CONTROL_KEYS and name not in self._declared:
+                return self._control(name, input)
+            if self._limit is not None and len(self._rows) >= self._limit:
+                self.spent = True
+                raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
+            row = self._run(name, {} if input is None else input)
+            self._rows.append(row)
+            return Observation(row.status, row.text, plain(row.value))
+
+    def _run(self, name: Any, input: Any) -> LedgerRow:
+        try:
+            arguments = plain(input)
+        except NotJson as error:
+            return LedgerRow(str(name), repr(input)[:TEXT_LIMIT], "malformed", text=f"arguments: {error}")
+        if not isinstance(name, str):
+            name, arguments = repr(name)[:200], arguments
+        problems = self._registry.problems(name, arguments, self._declared)
+        if problems:
+            outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
+            text = "; ".join(f"{problem.reason}: {problem.detail}" for problem in problems)
+            return LedgerRow(
+                name, arguments, "undeclared" if outside else "malformed", text=text, problems=problems
+            )
+        if type(arguments) is not dict:
+            return LedgerRow(name, arguments, "malformed", text="the arguments must be a JSON object")
+        capability = self._registry.by_name[name]
+        misfits = capability.misfits(arguments)
+        if misfits:
+            text = "; ".join(f"{misfit.reason}: {misfit.detail}" for misfit in misfits)
+            return LedgerRow(name, arguments, "schema_error", text=text, misfits=tuple(misfits))
+        ran = self._world.run(name, arguments)
+        changes = not capability.read_only
+        if ran.error is not None:
+            return LedgerRow(
+                name, arguments, "tool_error", text=ran.error[:TEXT_LIMIT], facts=ran.facts, changes=changes
+            )
+        return LedgerRow(
+            name,
+            arguments,
+            "ok",
+            value=ran.value,
+            text=ran.text[:TEXT_LIMIT],
+            facts=ran.facts,
+            effects=capability.effects,
+            changes=changes,
+            diff=ran.diff,
+        )
+
+    def _control(self, name: str, input: Any) -> Observation:
+        arguments = input if isinstance(input, dict) else {}
+        extra = sorted(set(arguments) - _CONTROL_KEYS[name])
+        if extra:
+            return Observation("schema_error", f"{name} takes no {', '.join(map(str, extra))}")
+        try:
+            arguments = plain(arguments)
+        except NotJson as error:
+            return Observation("malformed", f"arguments: {error}")
+        ending = self.ending
+        ending.used = True
+        if name == "refuse":
+            ending.refused = str(arguments.get("reason", ""))
+        elif name == "answer":
+            ending.answered, ending.answer = True, arguments.get("value")
+            ending.status = arguments.get("status")
+        elif sum(key in arguments for key in ("id", "reject", "ambiguous")) != 1:
+            return Observation("schema_error", "goal takes exactly one of id, reject, ambiguous")
+        elif "id" in arguments:
+            ending.goal = str(arguments["id"])
+        elif "reject" in arguments:
+            ending.reject = arguments["reject"] is True
+        else:
+            ending.ambiguous = tuple(map(str, arguments["ambiguous"] or ()))
+        return Observation("ok", "noted")
+
+
+__all__ = [
+    "CONTROL_TOOLS",
+    "BudgetSpent",
+    "Ending",
+    "Fact",
+    "LedgerRow",
+    "Ran",
+    "Tool",
+    "Toolbox",
+    "World",
+]

@@ -1,0 +1,376 @@
+"""The driver seam: what a driver is, how one is found by name, and how what it gives back becomes a transcript.
+
+A driver is a function, sync or async, in one of two shapes:
+
+- `driver(task, tools, ctx) -> Transcript`, where `tools` is the Toolbox and `tools.call(name, input)` runs a tool;
+- `driver(request, tools, ctx) -> dict`, the TOOL ladder's own: `tools` is the list of declared names and
+  `ctx.dispatch(name, input)` runs one. The first parameter's name, `request`, tells this shape.
+
+A driver may carry three attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed),
+`version` (else the digest of its source file), and `banner` (a line that reports print above its numbers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import inspect
+import random
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agentbench_lab.cases import Call, Goal, Task
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.transcripts import Observation, Transcript, Usage
+from agentbench_lab.values import NotJson, plain
+from agentbench_lab.worlds.capabilities import Capability
+from agentbench_lab.worlds.toolbox import Toolbox
+
+Driver = Callable[[Task, Toolbox, "Context"], "Transcript | Mapping[str, Any] | Awaitable[Any]"]
+
+BUILT_IN = {
+    "stub": "agentbench_lab.drivers.stub:stub",
+    "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
+    "reckless": "agentbench_lab.drivers.floors:reckless",
+}
+ENTRY_POINTS = "agentbench_lab.drivers"
+EVIDENCES = ("simulated", "replayed", "live")
+
+
+class Context:
+    """What a driver may use beside its task and tools.
+
+    `random` is a generator of the trial's own (the same seed, suite, case, arm and trial give the same numbers);
+    `seed` is what it grew from. `dispatch` and `capability_by_name` are the TOOL ladder's own seam; its names in
+    camelCase and access by key (`ctx["dispatch"]`) work too.
+    """
+
+    def __init__(self, toolbox: Toolbox, task: Task, *, seed: str, trial: int) -> None:
+        self._toolbox = toolbox
+        self._random: random.Random | None = None
+        self.seed = seed
+        self.trial = trial
+        self.trace: tuple[Call, ...] = task.trace
+        self.goals: tuple[Goal, ...] = task.goals
+        self.config: dict[str, Any] = {}
+
+    @property
+    def random(self) -> random.Random:
+        if self._random is None:
+            self._random = random.Random(self.seed)
+        return self._random
+
+    def dispatch(self, name: str, input: Any = None) -> dict[str, Any]:
+        """Run a tool: {"ok": True, "text", "result"} or {"ok": False, "error"}."""
+        seen: Observation = self._toolbox.call(name, input)
+        if seen.ok:
+            return {"ok": True, "text": seen.text, "result": seen.value}
+        return {"ok": False, "error": seen.text}
+
+    def capability_by_name(self, name: str) -> Capability | None:
+        """The registered capability of that name, or None."""
+        return self._toolbox.registry.by_name.get(name)
+
+    capabilityByName = capability_by_name  # noqa: N815 - the ladder's own spelling
+
+    def __getitem__(self, key: str) -> Any:
+        if key.startswith("_") or not hasattr(self, key):
+            raise KeyError(key)
+        return getattr(self, key)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A driver that was found: its arm name, the function, and what its rows are stamped with."""
+
+    name: str
+    function: Callable[..., Any]
+    ladder_shaped: bool
+    evidence: str
+    version: str
+    banner: str = ""
+
+    def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
+        """What the function gives back: a result, or an awaitable of one."""
+        if self.ladder_shaped:
+            return self.function(task.request, list(task.tools), context)
+        return self.function(task, toolbox, context)
+
+
+def known_drivers() -> dict[str, str]:
+    """Names that load_driver knows without a module: the built-in ones and installed entry points."""
+    found = {point.name: point.value for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+    return {**found, **BUILT_IN}
+
+
+def load_driver(driver: str | Callable[..., Any]) -> Loaded:
+    """A driver by name (`stub`, an entry point, or `package.module:name`), or a function given as it is.
+
+    Modules are found on PYTHONPATH and in the working folder. Raises LabError with the near match.
+    """
+    if callable(driver):
+        module = getattr(driver, "__module__", "") or "?"
+        name = getattr(driver, "__qualname__", type(driver).__name__)
+        return _loaded(f"{module}:{name}", driver)
+    where = known_drivers().get(driver, driver)
+    module_name, colon, attribute = where.partition(":")
+    if not colon:
+        hint = did_you_mean(driver, known_drivers())
+        raise LabError(f"unknown driver {driver!r}{hint}; your own is given as package.module:name")
+    return _loaded(driver, _import(driver, module_name, attribute))
+
+
+def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = f"no module {error.name!r}"
+        near = did_you_mean(module_name, (p.stem for p in Path.cwd().glob("*.py")), most=0)
+        raise LabError(f"driver {spec!r}: {missing} on PYTHONPATH or in the working folder{near}") from None
+    except Exception as error:
+        raise LabError(f"driver {spec!r}: importing it failed: {type(error).__name__}: {error}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            names = [name for name, value in vars(found).items() if callable(value) and name[0] != "_"]
+            raise LabError(f"driver {spec!r}: {module_name} has no {part!r}{did_you_mean(part, names)}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise LabError(f"driver {spec!r} is no function but a {type(found).__name__}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
+    evidence = getattr(function, "evidence", "live")
+    if evidence not in EVIDENCES:
+        raise LabError(f"driver {name!r}: evidence {evidence!r}{did_you_mean(str(evidence), EVIDENCES)}")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    required = [p for p in positional if p.default is p.empty]
+    if parameters and not variadic and not len(required) <= 3 <= len(positional):
+        shape = ", ".join(p.name for p in parameters)
+        raise LabError(f"driver {name!r} takes ({shape}); a driver takes (task, tools, ctx)")
+    return Loaded(
+        name=name,
+        function=function,
+        ladder_shaped=bool(positional) and positional[0].name == "request",
+        evidence=evidence,
+        version=str(getattr(function, "version", "") or _source_digest(function)),
+        banner=str(getattr(function, "banner", "")),
+    )
+
+
+def _source_digest(function: Callable[..., Any]) -> str:
+    """The start of the digest of the source file (of the source text for a function of a notebook)."""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(function))
+        if file is not None and Path(file).is_file():
+            text = Path(file).read_bytes()
+        else:
+            text = inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        return "unknown"
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+class Nonsense(ValueError):
+    """What a driver gave back is no transcript; the message says why."""
+
+
+_KEYS = {
+    "calls": "calls",
+    "answer": "answer",
+    "status": "status",
+    "refused": "refused",
+    "terminated": "terminated",
+    "proof": "proof",
+    "usage": "usage",
+    "driver": "driver",
+    "result": "result",
+    "composed": "result",
+    "candidate_results": "candidate_results",
+    "candidateResults": "candidate_results",
+    "recovered": "recovered",
+    "inferred_goal": "inferred_goal",
+    "inferredGoal": "inferred_goal",
+    "reject": "reject",
+    "ambiguous_goals": "ambiguous_goals",
+    "ambiguousGoals": "ambiguous_goals",
+    "messages": "messages",
+    "notes": "notes",
+    "why": "notes",
+    "observed": "observed",
+    "stop": "stop",
+}
+
+
+def as_transcript(returned: Any) -> Transcript:
+    """What a driver gave back, as a transcript of private copies. Raises Nonsense with the reason."""
+    if type(returned) is Transcript:
+        copy = _copied(returned)
+        if copy is not None:
+            return copy
+        fields: Mapping[str, Any] = {name: getattr(returned, name) for name in Transcript.__struct_fields__}
+    elif isinstance(returned, Mapping):
+        fields = _by_field(returned)
+    else:
+        raise Nonsense(f"gave back {_a(returned)}, not a transcript or an object with calls, refused, …")
+    try:
+        return _checked(fields)
+    except NotJson as error:
+        raise Nonsense(f"gave back what JSON cannot hold: {error}") from None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Transcript).decode
+_DRIVERS_STOPS = ("done", "refused", "budget", "driver_error")
+
+
+def _copied(transcript: Transcript) -> Transcript | None:
+    """A checked private copy through JSON, which is quick; None where only the slow way can say what is wrong."""
+    try:
+        data = _encode(transcript)
+        # a number that is none is encoded as null, so a null has to be looked at more closely
+        copy = None if b"null" in data else _decode(data)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return None
+    if copy is None or copy.stop not in _DRIVERS_STOPS or _negative(copy.usage):
+        return None
+    return copy
+
+
+def _negative(usage: Usage) -> str | None:
+    """The name of a negative figure."""
+    names = ("fresh_input", "cache_read", "cache_write", "output", "model_calls", "cost_micros", "wall_s")
+    return next((name for name in names if (getattr(usage, name) or 0) < 0), None)
+
+
+def _by_field(returned: Mapping[Any, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in returned.items():
+        if key not in _KEYS:
+            raise Nonsense(f"gave back an unknown key {key!r}{did_you_mean(str(key), _KEYS, most=0)}")
+        if value is not None and _KEYS[key] != "observed":
+            fields[_KEYS[key]] = value
+    return fields
+
+
+def _checked(fields: Mapping[str, Any]) -> Transcript:
+    stop = fields.get("stop", "done")
+    if stop not in _DRIVERS_STOPS:
+        raise Nonsense(f"stop {stop!r} is not a driver's to give")
+    usage = fields.get("usage") or Usage()
+    if isinstance(usage, Mapping):
+        try:
+            usage = msgspec.convert(dict(usage), Usage)
+        except msgspec.ValidationError as error:
+            raise Nonsense(f"usage: {error}") from None
+    negative = _negative(usage)
+    if negative is not None:
+        raise Nonsense(f"usage: {negative} is negative")
+    return Transcript(
+        calls=_calls(fields.get("calls"), "calls"),
+        answer=plain(fields.get("answer")),
+        status=_text(fields.get("status"), "status"),
+        refused=_flag(fields, "refused", False),
+        terminated=_flag(fields, "terminated", True),
+        stop=stop,
+        proof=_proof(fields.get("proof")),
+        usage=usage,
+        driver=_text(fields.get("driver"), "driver") or "",
+        result=_labels(fields.get("result"), "result"),
+        candidate_results=(
+            None
+            if fields.get("candidate_results") is None
+            else _calls(fields["candidate_results"], "candidate_results")
+        ),
+        recovered=_flag(fields, "recovered", False),
+        inferred_goal=_text(fields.get("inferred_goal"), "inferred_goal"),
+        reject=_flag(fields, "reject", False),
+        ambiguous_goals=_labels(fields.get("ambiguous_goals"), "ambiguous_goals"),
+        messages=tuple(plain(list(_sequence(fields.get("messages") or (), "messages")))),
+        notes=_notes(fields.get("notes")),
+    )
+
+
+def _a(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _sequence(value: Any, what: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise Nonsense(f"{what} is {_a(value)}, not a list")
+    return value
+
+
+def _calls(value: Any, what: str) -> tuple[Call, ...]:
+    if value is None:
+        return ()
+    return tuple(_call(item, what) for item in _sequence(value, what))
+
+
+def _call(item: Any, what: str) -> Call:
+    name: Any
+    given: Any
+    if type(item) is Call:
+        name, given = item.name, item.input
+    elif isinstance(item, Mapping):
+        name, given = item.get("name"), item.get("input")
+    else:
+        raise Nonsense(f"{what} holds {_a(item)}, not calls of the form {{name, input}}")
+    if isinstance(given, list | tuple):
+        # a list of arguments binds no key: each position becomes an unknown argument, as the grader expects
+        given = {str(position): value for position, value in enumerate(given)}
+    return Call(name if isinstance(name, str) else "", plain(given) if isinstance(given, dict) else {})
+
+
+def _proof(value: Any) -> tuple[dict[str, Any], ...]:
+    if not value:
+        return ()
+    steps = tuple(plain(list(_sequence(value, "proof"))))
+    if not all(isinstance(step, dict) for step in steps):
+        raise Nonsense("proof holds something that is no step object")
+    return steps
+
+
+def _flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = fields.get(name, default)
+    if type(value) is not bool:
+        raise Nonsense(f"{name} is {_a(value)}, not true or false")
+    return value
+
+
+def _text(value: Any, what: str) -> str | None:
+    if value is not None and type(value) is not str:
+        raise Nonsense(f"{what} is {_a(value)}, not text")
+    return plain(value) if value is not None else None
+
+
+def _labels(value: Any, what: str) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
+    if not all(type(item) is str for item in _sequence(value, what)):
+        raise Nonsense(f"{what} holds something that is no text")
+    return tuple(plain(list(value)))
+
+
+def _notes(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (str(value),) if isinstance(value, str) else tuple(map(str, _sequence(value, "notes")))

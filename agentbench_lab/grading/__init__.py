@@ -1,0 +1,37 @@
+"""Judging one trial: a pure function from the case, the transcript and the evidence to one outcome.
+
+Source of the rule: the TOOL ladder's document, "The grade". A case passes only when no call was hallucinated, the
+loop ended, the expected outcome was produced, and a proof is there when one is asked for.
+
+Two strictnesses:
+
+- `strict` judges what the ledger bears out: a claimed call that did not happen is a false success, recovery is read
+  from what the tools gave back, a proof must agree with the preconditions that really held, values are JSON values.
+- `original` judges the transcript alone by the ladder's literal rule, and exists for comparison with it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agentbench_lab.cases import Case
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.grading.grade import Check, Evidence, Grade
+from agentbench_lab.grading.original import grade_original
+from agentbench_lab.grading.strict import grade_strict
+from agentbench_lab.transcripts import Transcript
+
+Strictness = Literal["strict", "original"]
+STRICTNESSES = ("strict", "original")
+
+
+def grade(case: Case, transcript: Transcript, evidence: Evidence, *, strictness: str = "strict") -> Grade:
+    """Judge one trial of `case`. Pure: the same arguments give the same grade, and nothing is read or run."""
+    if strictness == "strict":
+        return grade_strict(case, transcript, evidence)
+    if strictness == "original":
+        return grade_original(case, transcript, evidence)
+    raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
+
+
+__all__ = ["STRICTNESSES", "Check", "Evidence", "Grade", "Strictness", "grade"]

@@ -1,0 +1,1 @@
+"""Numbers: rows in, tidy frames out. Nothing here runs, draws or writes."""

@@ -1,0 +1,58 @@
+"""Where a run comes from: the commit with what differs from it, and the versions that ran."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import subprocess
+from pathlib import Path
+
+_PACKAGES = ("agentbench-lab", "msgspec", "numpy", "polars", "pyarrow")
+
+
+def commit(folder: Path) -> str:
+    """`<sha>`, or `dirty: <sha>+<digest of the difference>`, or `unknown` outside a checkout.
+
+    The difference counts tracked changes and the content of untracked files that git does not ignore.
+    """
+    sha = _git(folder, "rev-parse", "HEAD")
+    if sha is None:
+        return "unknown"
+    changed = _git(folder, "diff", "HEAD", "--binary")
+    untracked = _git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")
+    if not changed and not untracked:
+        return sha.decode().strip()
+    difference = hashlib.sha256(changed or b"")
+    top = Path((_git(folder, "rev-parse", "--show-toplevel") or b"").decode().strip())
+    for name in sorted((untracked or b"").split(b"\0")):
+        file = top / name.decode(errors="surrogateescape")
+        if name and file.is_file():
+            difference.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return f"dirty: {sha.decode().strip()}+{difference.hexdigest()[:16]}"
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def versions() -> dict[str, str]:
+    """Python, and the packages that numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def package_version() -> str:
+    """The version of this package, which is the default stamp of a run."""
+    return versions()["agentbench-lab"]

@@ -1,0 +1,1 @@
+"""Runs: what is to be run, running it, and the journal that loses nothing."""

@@ -1,0 +1,113 @@
+"""Trials side by side in threads that can be left behind.
+
+A driver that hangs cannot be ended from outside; its thread is abandoned at the trial's limit, its toolbox is shut,
+and a new thread takes its place. The threads are daemons, so an abandoned one does not keep the process alive.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from agentbench_lab.running.trial import Job, Record
+
+GRACE_S = 0.25
+"""An async driver is cancelled from within at its limit; a thread is given up only this much later."""
+
+
+def run_jobs(jobs: Iterable[Callable[[], Job]], workers: int, sink: Callable[[Record], None]) -> None:
+    """Run jobs, at most `workers` at a time, and hand each record to `sink` as its trial ends, one at a time.
+
+    `jobs` makes each job when a worker is free for it. Threads report by themselves, so that a trial costs no switch
+    between threads; the caller's thread only watches the limits. Raises what `sink` or the making of a job raised.
+    """
+    state = _State(iter(jobs), sink)
+    running = [_Worker(state) for _ in range(workers)]
+    for worker in running:
+        worker.start()
+    try:
+        while not state.over(running):
+            state.changed.wait(timeout=_until_next_limit(running))
+            state.changed.clear()
+            _replace_late(running, state)
+    finally:
+        state.stop = True
+    if state.error is not None:
+        raise state.error
+
+
+class _State:
+    """What the workers of one call share. `lock` guards the jobs and the sink."""
+
+    def __init__(self, jobs: Iterator[Callable[[], Job]], sink: Callable[[Record], None]) -> None:
+        self.jobs = jobs
+        self.sink = sink
+        self.lock = threading.Lock()
+        self.changed = threading.Event()
+        self.stop = False
+        self.error: BaseException | None = None
+
+    def next_job(self) -> Job | None:
+        with self.lock:
+            make = None if self.stop else next(self.jobs, None)
+        return make() if make is not None else None
+
+    def report(self, record: Record) -> None:
+        with self.lock:
+            if not self.stop:
+                self.sink(record)
+
+    def over(self, workers: list[_Worker]) -> bool:
+        return self.error is not None or all(worker.done for worker in workers)
+
+
+class _Worker(threading.Thread):
+    """One thread. `job` is set while it runs one; whoever takes it away (here or at the limit) reports the trial."""
+
+    def __init__(self, state: _State) -> None:
+        super().__init__(daemon=True, name="agentbench-lab trial")
+        self.state = state
+        self.lock = threading.Lock()
+        self.job: Job | None = None
+        self.deadline = float("inf")
+        self.done = False
+
+    def run(self) -> None:
+        state = self.state
+        try:
+            while (job := state.next_job()) is not None:
+                with self.lock:
+                    self.job = job
+                    if job.wall_s is not None:
+                        self.deadline = time.monotonic() + job.wall_s
+                record = job.run()
+                if self.take() is None:
+                    return
+                state.report(record)
+        except BaseException as error:
+            state.error = error
+        self.done = True
+        state.changed.set()
+
+    def take(self) -> Job | None:
+        """The running job, taken away from this worker; None when the other side was first."""
+        with self.lock:
+            job, self.job, self.deadline = self.job, None, float("inf")
+            return job
+
+
+def _until_next_limit(workers: list[_Worker]) -> float:
+    nearest = min(worker.deadline for worker in workers)
+    return min(0.5, max(0.0, nearest + GRACE_S - time.monotonic()))
+
+
+def _replace_late(workers: list[_Worker], state: _State) -> None:
+    now = time.monotonic()
+    for at, worker in enumerate(workers):
+        if worker.deadline + GRACE_S <= now:
+            job = worker.take()
+            if job is not None:
+                workers[at] = _Worker(state)
+                workers[at].start()
+                state.report(job.abandon())

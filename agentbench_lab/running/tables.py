@@ -1,0 +1,153 @@
+"""Records of trials as the run's five tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from agentbench_lab.cases import Case
+from agentbench_lab.results.product import Arm
+from agentbench_lab.results.schema import table
+from agentbench_lab.running.trial import Record
+from agentbench_lab.transcripts import Usage
+from agentbench_lab.values import canonical
+from agentbench_lab.worlds.toolbox import World
+
+
+def cases_table(cases: Sequence[tuple[Case, World]]) -> pa.Table:
+    """One row a selected case."""
+    return table(
+        "cases",
+        [
+            (
+                case.suite,
+                case.id,
+                case.group,
+                case.task.request,
+                list(case.task.tools),
+                world.name,
+                world.digest,
+                case.expect.key,
+                _json(case.expect),
+                _json(case.task.trace) if case.task.trace else None,
+                case.compose or None,
+                case.note or None,
+                case.digest,
+                case.line,
+            )
+            for case, world in cases
+        ],
+    )
+
+
+def trial_tables(run: str, records: Sequence[Record], evidence: dict[Arm, str]) -> dict[str, pa.Table]:
+    """The other four tables, from records in the order of their rows."""
+    return {
+        "trials": table("trials", [_trial(run, record, evidence) for record in records]),
+        "attempts": table("attempts", [_attempt(record) for record in records]),
+        "calls": table("calls", [row for record in records for row in _calls(record)]),
+        "transcripts": table("transcripts", [_transcript(record) for record in records]),
+    }
+
+
+def _arm(record: Record) -> tuple[Any, ...]:
+    arm = record.row.arm
+    return arm.driver, arm.model, arm.scaffold, record.row.trial
+
+
+def _usage(usage: Usage, wall_s: float) -> tuple[Any, ...]:
+    return (
+        usage.model_calls,
+        usage.fresh_input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.output,
+        usage.estimated,
+        usage.cost_micros,
+        wall_s,
+    )
+
+
+def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...]:
+    row, said, verdict = record.row, record.transcript, record.row.verdict
+    return (
+        run,
+        row.suite,
+        row.case_id,
+        row.group,
+        *_arm(record),
+        record.seed,
+        evidence[row.arm],
+        row.expect.key,
+        verdict.outcome,
+        verdict.cls,
+        verdict.solved,
+        verdict.completed,
+        verdict.result_completed,
+        verdict.hallucinated,
+        said.terminated,
+        said.refused,
+        None,
+        said.stop,
+        verdict.excluded,
+        verdict.owner,
+        None,
+        len(record.ledger),
+        sum(call.status != "ok" for call in record.ledger),
+        *_usage(said.usage, record.wall_s),
+        False,
+        None,
+        1,
+        1,
+        [check.detail or check.name for check in verdict.checks if check.gates and not check.passed],
+        said.notes[-1] if said.notes else None,
+        None,
+    )
+
+
+def _attempt(record: Record) -> tuple[Any, ...]:
+    row, said = record.row, record.transcript
+    return row.suite, row.case_id, *_arm(record), 1, said.stop, *_usage(said.usage, record.wall_s)
+
+
+def _calls(record: Record) -> list[tuple[Any, ...]]:
+    row = record.row
+    return [
+        (
+            row.suite,
+            row.case_id,
+            *_arm(record),
+            1,
+            step,
+            0,
+            call.name,
+            _json(call.input),
+            call.status,
+            call.text,
+            None if call.diff is None else _json(call.diff),
+        )
+        for step, call in enumerate(record.ledger, start=1)
+    ]
+
+
+def _transcript(record: Record) -> tuple[Any, ...]:
+    row, said = record.row, record.transcript
+    return (
+        row.suite,
+        row.case_id,
+        *_arm(record),
+        1,
+        said.driver or None,
+        None if said.answer is None else _json(said.answer),
+        _json(said.messages) if said.messages else None,
+        list(said.notes),
+        None,
+        None,
+        record.traceback or None,
+    )
+
+
+def _json(value: Any) -> str:
+    return canonical(value).decode()

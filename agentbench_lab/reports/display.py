@@ -1,0 +1,67 @@
+"""What a notebook calls to show itself: charts that need no script, and parameters that are what was meant."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentbench_lab.errors import LabError
+from agentbench_lab.reports.execute import Declared, declared, fits
+from agentbench_lab.tables import Table
+
+CHART_MIME = "application/vnd.agentbench-lab.chart+json"
+PARAMETERS_MIME = "application/vnd.agentbench-lab.parameters+json"
+
+
+def show_charts() -> None:
+    """From here on a chart at the end of a cell shows as a picture (SVG), and is kept as its specification too."""
+    import altair
+
+    altair.renderers.register("agentbench-lab", _bundle)
+    altair.renderers.enable("agentbench-lab")
+
+
+def _bundle(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=vl_convert.get_vegalite_versions()[-1])
+    return {"image/svg+xml": svg, CHART_MIME: spec, "text/plain": str(spec.get("description", "a chart"))}
+
+
+def parameters(**values: Any) -> Table:
+    """The notebook's resolved parameters with their types; call it first, as `parameters(driver=driver, ...)`.
+
+    Raises LabError when a value is not of the type that the parameters cell declared. papermill's `-p` turns text
+    that looks like a number into one (`7e10`, `0012`, `1.10`), and then the text as it was written is lost.
+    """
+    known = _declarations()
+    rows = []
+    for name, value in values.items():
+        wanted = known.get(name)
+        if wanted is not None and not fits(value, wanted):
+            arrived = f"{name} arrived as {value!r} ({type(value).__name__})"
+            if wanted.kind == "str":
+                raise LabError(
+                    f"{arrived}, but it is text: pass it with -r {name} TEXT, which keeps it as written"
+                )
+            raise LabError(f"{arrived}, but it is {wanted}")
+        rows.append([name, str(wanted or type(value).__name__), json.dumps(value, ensure_ascii=False)])
+    return Table("Parameters", ["name", "type", "value"], rows, data={PARAMETERS_MIME: values})
+
+
+def _declarations() -> dict[str, Declared]:
+    """What the cells run so far declare with a type. A cell that papermill injects has values only."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return {}
+    shell = get_ipython()
+    found: dict[str, Declared] = {}
+    for source in shell.user_ns.get("In", []) if shell is not None else []:
+        try:
+            cell = declared(source)
+        except (SyntaxError, LabError):
+            continue
+        annotated = {line.split(":")[0].strip() for line in source.splitlines() if ":" in line.split("=")[0]}
+        found.update({name: what for name, what in cell.items() if name in annotated})
+    return found

@@ -1,0 +1,322 @@
+"""An executed notebook as one HTML file that needs no network and no script, and gains by scripts where they run.
+
+Charts are inline SVG, replaced by the live chart when the one embedded bundle runs. What comes out of cells is data:
+HTML is reduced to a list of harmless elements, pictures are parsed and written again, JSON is escaped, and the
+page's own policy lets no other script run and no request leave.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+from xml.etree import ElementTree
+
+from agentbench_lab.cases import project_root
+from agentbench_lab.errors import LabError
+from agentbench_lab.reports.display import CHART_MIME, PARAMETERS_MIME
+from agentbench_lab.reports.execute import answered, read_notebook
+from agentbench_lab.results.run import write_file
+from agentbench_lab.tables import RUN_MIME
+
+MOST_BYTES = 1_300_000
+"""A page that would be larger with the chart library in it stays without: its charts are pictures only."""
+
+_SVG = "http://www.w3.org/2000/svg"
+_TAGS = re.findall(
+    r"\w+",
+    """a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i kbd li
+    ol p pre s small span strong sub summary sup table tbody td tfoot th thead tr ul""",
+)
+_ATTRIBUTES = {"*": ["class", "id", "style", "title", "lang", "role"], "a": ["href"]}
+_UNSEEN = {"hide-cell", "parameters", "injected-parameters"}  # the footer has the parameters
+_ATTRIBUTES |= {cell: ["scope", "colspan", "rowspan"] for cell in ("th", "td")}
+
+
+def publish(executed: Path, out: Path | None = None) -> Path:
+    """Write the HTML file of an executed notebook; returns its path.
+
+    `out` defaults to `reports/<name>.html` of the project, where the name is the notebook's own, whatever the executed
+    file is called; the folder's index is then written too. A notebook that failed or did not run to its end is
+    refused with LabError; an older file at `out` is replaced only by a complete one.
+    """
+    executed = Path(executed)
+    notebook = read_notebook(executed)
+    _refuse(notebook, executed)
+    papermill = notebook.metadata.get("papermill", {})
+    name = Path(str(papermill.get("input_path") or executed)).stem
+    where = out if out is not None else project_root() / "reports" / f"{name}.html"
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        write_file(where, render(notebook, name).encode())
+        if out is None:
+            from agentbench_lab.reports.index import write_index
+
+            write_index(where.parent)
+    except OSError as error:
+        raise LabError(f"{where}: cannot write there ({error.strerror})") from None
+    return where
+
+
+def _refuse(notebook: Any, path: Path) -> None:
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        for output in cell.outputs:
+            if output.output_type == "error":
+                raise LabError(f"{path}: cell {number} failed ({output.ename}); it is not published")
+        if cell.source.strip() and not answered(cell):
+            raise LabError(f"{path}: cell {number} did not run to its end; run the notebook again")
+
+
+def outputs(notebook: Any) -> Iterator[Mapping[str, Any]]:
+    """The MIME bundles of an executed notebook, in order."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type in ("display_data", "execute_result"):
+                yield output.data
+
+
+def runs_of(executed: Path) -> list[Path]:
+    """The folders of the saved runs that an executed notebook shows."""
+    found = (data.get(RUN_MIME, {}).get("path") for data in outputs(read_notebook(executed)))
+    return [Path(path) for path in found if path]
+
+
+def render(notebook: Any, name: str) -> str:
+    """The page. The first cell is its header, and the first chart's title its claim."""
+    header = ""
+    main: list[str] = []
+    specs: list[Any] = []
+    for number, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        if _UNSEEN.intersection(tags):
+            continue
+        if cell.cell_type == "markdown":
+            if number == 0:
+                header = _markdown(cell.source)
+            else:
+                main.append(_markdown(cell.source))
+        elif cell.cell_type == "code":
+            shown = _outputs(cell, specs)
+            folded = _code(cell.source) if cell.source.strip() and "hide-input" not in tags else ""
+            if "setup" in tags:
+                shown, folded = [], "\n".join([*shown, folded])
+            main += shown
+            if folded:
+                summary = "Parameters and setup" if "setup" in tags else "Code"
+                main.append(f'<details class="code"><summary>{summary}</summary>{folded}</details>')
+    found = list(outputs(notebook))
+    runs = [data[RUN_MIME] for data in found if RUN_MIME in data]
+    title = re.search(r"^# (.+)$", notebook.cells[0].source if notebook.cells else "", re.MULTILINE)
+    facts = {
+        "claim": _claim(specs[0]) if specs else "",
+        "date": str(runs[-1].get("started_at", ""))[:10] if runs else "",
+        "commit": str(runs[-1].get("commit", "")) if runs else "",
+        "evidence": ", ".join(sorted({kind for run in runs for kind in run.get("evidence", [])})),
+    }
+    echoed = [data[PARAMETERS_MIME] for data in found if PARAMETERS_MIME in data]
+    shell = partial(
+        page,
+        title=title[1] if title else name,
+        header=f'<p class="kicker">AgentBench Lab · {escape(name)}</p>\n{header}',
+        main="\n".join(main),
+        footer=_footer(notebook, name, runs, echoed),
+        facts=facts,
+    )
+    tag = '<script type="application/json" data-figure="chart-{}">{}</script>\n'
+    data = "".join(tag.format(number, _json(spec)) for number, spec in enumerate(specs, 1))
+    live = shell(data=data, script=_bundle() if specs else "")
+    return live if len(live.encode()) <= MOST_BYTES else shell()
+
+
+def page(
+    *,
+    title: str,
+    header: str,
+    main: str,
+    footer: str,
+    facts: Mapping[str, str],
+    data: str = "",
+    script: str = "",
+) -> str:
+    """The shell around ready HTML; `title` and `facts` are text. Only `script`, by its digest, may run in it."""
+    allowed = "'none'"
+    if script:
+        allowed = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        data += f"<script>{script}</script>\n"
+    return Template(_resource("page.html")).substitute(
+        title=escape(title),
+        style=_resource("report.css").strip(),
+        allowed=allowed,
+        metas="".join(
+            f'<meta name="report-{key}" content="{escape(value)}">\n' for key, value in facts.items()
+        ),
+        header=header,
+        main=main,
+        footer=footer,
+        scripts=data,
+    )
+
+
+@cache
+def _resource(name: str) -> str:
+    return (files("agentbench_lab.reports") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and vega-embed with our few lines, as one script; "" when it cannot stand inside an element."""
+    import vl_convert
+
+    script = vl_convert.javascript_bundle(_resource("hydrate.js"))
+    return "" if re.search(r"</script|<!--", script, re.IGNORECASE) else script
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand inside a script element: it holds no character that ends or opens one."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+# ---- cells ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def _sanitizer() -> Any:
+    from nbconvert.preprocessors.sanitize import SanitizeHTML
+
+    return SanitizeHTML(  # type: ignore[no-untyped-call]
+        tags=_TAGS, attributes=_ATTRIBUTES, styles=["text-align"], strip=True
+    )
+
+
+def _clean(html: str) -> str:
+    """Only harmless elements and attributes; a link out of the page is shown as its address."""
+    html = re.sub(r"<(style|script)\b.*?</\1\s*>", "", html, flags=re.DOTALL | re.IGNORECASE)
+    html = _sanitizer().sanitize_html_tags(html)
+    return re.sub(r'<a href="(?!#)([^"]*)"[^>]*>(.*?)</a>', r"\2 (<code>\1</code>)", html, flags=re.DOTALL)
+
+
+def _markdown(source: str) -> str:
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+    renderer = IPythonRenderer(escape=True, exclude_anchor_links=True)
+    return _clean(MarkdownWithMath(renderer=renderer).render(source))
+
+
+def _code(source: str) -> str:
+    from nbconvert.filters import Highlight2HTML
+
+    return str(Highlight2HTML(pygments_lexer="ipython3")(source))  # type: ignore[no-untyped-call]
+
+
+def _outputs(cell: Any, specs: list[Any]) -> list[str]:
+    """A cell's outputs as HTML. Specifications of charts are added to `specs`; what went to stderr is left out."""
+    made = []
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            if output.name == "stdout":
+                made.append(f"<pre>{escape(output.text)}</pre>")
+            continue
+        data = output.get("data", {})
+        words = data.get("text/plain", "")
+        if CHART_MIME in data and "image/svg+xml" in data:
+            specs.append(data[CHART_MIME])
+            made.append(_figure(data["image/svg+xml"], words, len(specs)))
+        elif "image/svg+xml" in data or "image/png" in data:
+            kind = "image/svg+xml" if "image/svg+xml" in data else "image/png"
+            content = data[kind].replace("\n", "")
+            if kind == "image/svg+xml":
+                content = base64.b64encode(data[kind].encode()).decode()
+            source = f"data:{kind};base64,{escape(content)}"
+            made.append(
+                f'<figure><div class="chart"><img src="{source}" alt="{escape(words)}"></div></figure>'
+            )
+        elif "text/html" in data:
+            html = _clean(data["text/html"])
+            made.append(f'<div class="output">{html}</div>' if html.strip() else "")
+        elif "text/markdown" in data:
+            made.append(_markdown(data["text/markdown"]))
+        elif words:
+            made.append(f"<pre>{escape(words)}</pre>")
+    return [html for html in made if html]
+
+
+def _figure(svg: str, words: str, number: int) -> str:
+    return (
+        f'<figure><div class="chart" id="chart-{number}" role="img" aria-label="{escape(words)}">{_svg(svg, number)}</div>'
+        f"<figcaption><details><summary>Figure {number} in words</summary><p>{escape(words)}</p></details></figcaption></figure>"
+    )
+
+
+def _svg(svg: str, number: int) -> str:
+    """The picture, parsed and written again: ids of its own, nothing that runs, nothing that is fetched."""
+    ElementTree.register_namespace("", _SVG)
+    root = ElementTree.fromstring(svg)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in ("script", "foreignObject", "a", "image", "use"):
+                parent.remove(child)
+    for element in root.iter():
+        for name, value in list(element.attrib.items()):
+            plain = name.rpartition("}")[2]
+            if plain.startswith("on") or plain == "href":
+                del element.attrib[name]
+            elif plain == "id":
+                element.set(name, f"chart-{number}-{value}")
+            elif "url(" in value:
+                element.set(
+                    name, re.sub(r"url\(['\"]?#([^)'\"]+)['\"]?\)", rf"url(#chart-{number}-\1)", value)
+                )
+    root.set("aria-hidden", "true")  # the figure's own text says it all; marks would say it twice
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _claim(spec: Mapping[str, Any]) -> str:
+    title = spec.get("title", "")
+    text = title.get("text", "") if isinstance(title, Mapping) else title
+    return text if isinstance(text, str) else " ".join(text)
+
+
+# ---- provenance ----------------------------------------------------------------------------------------------
+
+
+def _footer(
+    notebook: Any, name: str, runs: Sequence[Mapping[str, Any]], echoed: Sequence[Mapping[str, Any]]
+) -> str:
+    papermill = notebook.metadata.get("papermill", {})
+    given = dict(papermill.get("parameters", {}))
+    for values in echoed:
+        given |= values
+    facts = [
+        ("Notebook", f"{name}.ipynb"),
+        (
+            "Parameters",
+            ", ".join(f"{key}={json.dumps(value)}" for key, value in given.items()) or "its defaults",
+        ),
+    ]
+    for run in runs:
+        suites = (f"{suite['name']} {suite['digest'][:16]}" for suite in run.get("suites", []))
+        counts = (f"{count} {what}" for what, count in run.get("counts", {}).items())
+        facts += [
+            ("Stamp", run.get("stamp", "")),
+            ("Commit", run.get("commit", "") or "unknown"),
+            ("Suite and digest", "; ".join(suites)),
+            ("Evidence", ", ".join(run.get("evidence", []))),
+            ("Trials", ", ".join(counts)),
+            ("Versions", ", ".join(f"{key} {value}" for key, value in run.get("versions", {}).items())),
+            ("Run", f"{Path(run.get('path') or 'not saved').name}, started {run.get('started_at', '')}"),
+        ]
+    if papermill.get("duration") is not None:
+        facts.append(("Duration", f"{papermill['duration']:.1f} s"))
+    rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(str(value))}</dd>" for what, value in facts)
+    return f"<h2>Provenance</h2>\n<dl>{rows}</dl>"

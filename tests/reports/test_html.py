@@ -1,0 +1,264 @@
+"""The published page: one file, nothing fetched, nothing that a case says can act, and it reads without scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from agentbench_lab import charts, tables
+from agentbench_lab.errors import LabError
+from agentbench_lab.reports import html, publish, runs_of
+from agentbench_lab.reports.index import write_index
+
+from ..drawing import NASTY, NASTY_ID, RUN, executed, ladder, report, strip
+
+REQUEST = NASTY + "\u2028\u2029 end"
+
+
+class Page(HTMLParser):
+    """A parsed page: its elements, and the text of its scripts, style and all."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.scripts: list[tuple[dict[str, str], str]] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, said))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((said, ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif self._inside != "style":
+            self.text += data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.elements)
+
+    def specs(self) -> list[Any]:
+        return [json.loads(text) for said, text in self.scripts if said.get("type") == "application/json"]
+
+
+def page(folder: Path, *, request: str = "Who calls it?", case_id: str = "", **how: Any) -> Page:
+    """A published report over hand-made trials."""
+    source = report(folder / "out.ipynb", strip(request=request, case_id=case_id, **how))
+    return Page(publish(source, folder / "page.html"))
+
+
+def test_text_from_a_case_cannot_break_out(tmp_path: Path) -> None:
+    """As many scripts as for a harmless request, no image, the request character for character, the id literally."""
+    harmless = page(tmp_path)
+    found = page(tmp_path, request=REQUEST, case_id=NASTY_ID)
+    assert found.count("script") == harmless.count("script") == 3
+    assert found.count("img") == 0
+    requests = {
+        row["request"]
+        for spec in found.specs()
+        for rows in spec["datasets"].values()
+        for row in rows
+        if "request" in row
+    }
+    assert requests == {REQUEST}
+    assert NASTY_ID in found.text
+    assert NASTY in found.text
+    assert not any(name.startswith("on") for _, said in found.elements for name in said)
+
+
+def test_hostile_names_stay_text_in_every_place(tmp_path: Path) -> None:
+    """Driver and group reach titles, axes, descriptions and the head."""
+    found = page(tmp_path, drivers=(NASTY,), groups=[NASTY, '"];alert(1)//'])
+    assert found.count("script") == 3
+    assert found.count("img") == 0
+    assert next(
+        said["content"] for _, said in found.elements if said.get("name") == "report-claim"
+    ).startswith(NASTY)
+
+
+def test_nothing_is_fetched(tmp_path: Path) -> None:
+    """Addresses lead nowhere but into the page; the policy allows no request, and one script by its digest."""
+    found = page(tmp_path)
+    for name, said in found.elements:
+        assert name not in ("link", "iframe", "object", "embed", "base", "img")
+        for key in ("src", "href", "xlink:href", "srcset", "action", "data", "poster"):
+            assert said.get(key, "#").startswith("#"), (name, said)
+    style = re.findall(
+        r"<style>(.*?)</style>", (tmp_path / "page.html").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert not re.search(r"@import|url\(", "".join(style))
+    policy = next(said["content"] for _, said in found.elements if said.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    (script,) = [text for said, text in found.scripts if not said.get("type")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "unsafe-eval" not in policy
+
+
+def test_the_page_is_whole_without_scripts(tmp_path: Path) -> None:
+    """Each figure is an inline picture with its text, at first; ids are never used twice."""
+    found = page(tmp_path)
+    figures = [said for _, said in found.elements if said.get("role") == "img"]
+    descriptions = [spec["description"] for spec in found.specs()]
+    assert [said["aria-label"] for said in figures] == descriptions
+    assert found.count("svg") == found.count("figcaption") == len(figures) == 2
+    assert found.count("path") > 60
+    ids = [said["id"] for _, said in found.elements if "id" in said]
+    assert len(ids) == len(set(ids))
+    used = re.findall(
+        r"url\(#([^)]+)\)", (tmp_path / "page.html").read_text(encoding="utf-8").partition("<script")[0]
+    )
+    assert set(used) <= set(ids)
+
+
+def test_structure_and_provenance(tmp_path: Path) -> None:
+    """Language, one title, landmarks, folded code, and a footer that says where the numbers come from."""
+    found = page(tmp_path)
+    assert dict(found.elements)["html"]["lang"] == "en"
+    assert [found.count(tag) for tag in ("title", "h1", "header", "main", "footer")] == [1] * 5
+    assert found.count("details") >= 6
+    assert "show < 1" in found.text
+    for said in (
+        'driver="stub"',
+        "0.1.0",
+        "0123abc",
+        "f" * 16,
+        "simulated",
+        "1 excluded",
+        "polars 2.1.0",
+        "4.2 s",
+    ):
+        assert said in found.text, said
+    assert "/somewhere" not in found.text
+    assert all(said.get("scope") for tag, said in found.elements if tag == "th")
+
+
+def test_an_ever_larger_page_loses_its_scripts_not_its_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the limit it is published as pictures only."""
+    monkeypatch.setattr(html, "MOST_BYTES", 500_000)
+    found = page(tmp_path)
+    assert found.count("script") == 0
+    assert found.count("svg") == 2
+    assert (tmp_path / "page.html").stat().st_size < 500_000
+
+
+def test_foreign_output_is_made_harmless(tmp_path: Path) -> None:
+    """HTML of other libraries keeps its table, not its scripts, styles or addresses; foreign pictures cannot run."""
+    foreign = '<style>p{}</style><table onclick="x()"><tr><td>kept<script>bad()</script></td></tr></table><iframe src="x">'
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>bad()</script></svg>'
+    source = executed(
+        tmp_path / "out.ipynb",
+        {"text/html": foreign, "text/plain": "t"},
+        {"image/svg+xml": svg, "text/plain": 'a "picture"'},
+        {"text/plain": "<b>plain</b>"},
+        markdown='<script>bad()</script> [text](https://example.org/x?a=1) ![i](http://example.org/i.png) <b onclick="x()">b</b>',
+    )
+    found = Page(publish(source, tmp_path / "page.html"))
+    assert found.count("script") == found.count("iframe") == 0
+    assert found.count("table") == 1
+    assert "kept" in found.text
+    assert "<b>plain</b>" in found.text
+    assert "https://example.org/x?a=1" in found.text
+    (picture,) = [said for tag, said in found.elements if tag == "img"]
+    assert picture["src"].startswith("data:image/svg+xml;base64,")
+    assert picture["alt"] == 'a "picture"'
+    assert not [said for _, said in found.elements if "onclick" in said or "href" in said]
+
+
+def test_stderr_is_left_out(tmp_path: Path) -> None:
+    """Progress bars and warnings are not part of a report; what is printed is."""
+    source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})
+    read = nbformat.read(source, as_version=4)
+    read.cells[1].outputs += [
+        nbformat.v4.new_output("stream", name="stderr", text="50%|#####"),
+        nbformat.v4.new_output("stream", name="stdout", text="a < b"),
+    ]
+    source.write_text(nbformat.writes(read), encoding="utf-8")
+    found = Page(publish(source, tmp_path / "page.html"))
+    assert "50%|" not in found.text
+    assert "a < b" in found.text
+
+
+@pytest.mark.parametrize("wrong", ["error", "not run", "no answer"])
+def test_only_a_complete_notebook_is_published(tmp_path: Path, wrong: str) -> None:
+    """One that failed or stopped is refused, and the earlier page stays."""
+    source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})
+    read = nbformat.read(source, as_version=4)
+    if wrong == "error":
+        read.cells[1].outputs.append(
+            nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])
+        )
+    elif wrong == "not run":
+        read.cells[1].execution_count = None
+    else:  # what papermill leaves of a cell that the kernel died in
+        read.cells[1].metadata["execution"] = {"iopub.status.busy": "2026-11-29T21:38:17Z"}
+        read.cells[1].metadata["papermill"] = {"status": "completed"}
+    source.write_text(nbformat.writes(read), encoding="utf-8")
+    earlier = tmp_path / "page.html"
+    earlier.write_text("earlier", encoding="utf-8")
+    with pytest.raises(LabError, match=r"out\.ipynb: cell 1 (failed \(ValueError\)|did not run to its end)"):
+        publish(source, earlier)
+    assert earlier.read_text(encoding="utf-8") == "earlier"
+
+
+def test_the_page_is_named_after_its_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """out.ipynb of run_ladder.ipynb publishes reports/run_ladder.html of the project, and the index lists it."""
+    (tmp_path / "data" / "cases").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    made = publish(report(tmp_path / "out.ipynb", strip()))
+    assert made == tmp_path / "reports" / "run_ladder.html"
+    index = Page(tmp_path / "reports" / "index.html")
+    assert [said["href"] for tag, said in index.elements if tag == "a"] == ["run_ladder.html"]
+    for said in ("How high?", "stub reaches TOOL-5; gated at", "2026-11-29", "simulated", "0123abc"):
+        assert said in index.text, said
+
+
+def test_the_index_escapes_and_counts(tmp_path: Path) -> None:
+    """Claims of several pages, as text; a folder without pages says so."""
+    write_index(tmp_path)
+    assert "Nothing is published yet" in Page(tmp_path / "index.html").text
+    publish(report(tmp_path / "o.ipynb", strip(drivers=(NASTY,))), tmp_path / "a.html")
+    publish(executed(tmp_path / "p.ipynb", {"text/plain": "x"}), tmp_path / "b.html")
+    found = Page(write_index(tmp_path))
+    assert found.count("article") == 2
+    assert found.count("script") == found.count("img") == 0
+    assert NASTY in found.text
+
+
+def test_a_published_notebook_leads_to_its_run(tmp_path: Path) -> None:
+    """The executed notebook keeps the folder; a run that was not saved has none."""
+    card = tables.Table("Run card", ["what"], [["x"]], data={tables.RUN_MIME: RUN | {"path": ""}})
+    assert runs_of(report(tmp_path / "a.ipynb", strip())) == [Path(RUN["path"])]
+    assert runs_of(executed(tmp_path / "b.ipynb", card)) == []
+
+
+def test_a_chart_is_kept_as_picture_specification_and_words() -> None:
+    """The output of a chart is valid in a notebook, and needs no script to be seen."""
+    from agentbench_lab.reports.display import CHART_MIME, _bundle
+
+    spec = charts.ladder(ladder(strip())).to_dict()
+    bundle = _bundle(spec)
+    nbformat.validate(
+        nbformat.v4.new_output("display_data", bundle), ref="output", version=4, version_minor=5
+    )
+    assert bundle["image/svg+xml"].startswith("<svg")
+    assert bundle[CHART_MIME] == spec
+    assert bundle["text/plain"] == spec["description"]

@@ -1,0 +1,198 @@
+"""Charts by their specifications: what is drawn, what is said, and that it is never more than the data hold."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+import vl_convert
+
+from agentbench_lab import charts
+
+from .drawing import NASTY, ladder, strip
+
+
+def walk(value: Any) -> Any:
+    """Every object inside a specification."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from walk(item)
+
+
+def encodings(spec: dict[str, Any], channel: str) -> list[Any]:
+    """All that a channel is given, anywhere in the chart."""
+    return [part["encoding"][channel] for part in walk(spec) if channel in part.get("encoding", {})]
+
+
+def rows(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows that the chart holds."""
+    return [row for data in spec["datasets"].values() for row in data]
+
+
+def lines(spec: dict[str, Any]) -> str:
+    """Title and subtitle as one text."""
+    return " | ".join([*spec["title"]["text"], *spec["title"]["subtitle"]])
+
+
+def test_the_ladder_says_what_the_data_say() -> None:
+    """The claim is computed: rungs 0 to 5 hold, at the next one half of the cases are just enough or not."""
+    spec = charts.ladder(ladder(strip(cases=3))).to_dict()
+    assert spec["title"]["text"] == ["stub reaches TOOL-3; gated at TOOL-4: completion 33% < 50%"]
+    assert "95% interval (Wilson)" in lines(spec)
+    assert "simulated (no model was asked)" in lines(spec)
+    unsafe = charts.ladder(ladder(strip(("stub", "mine")))).to_dict()
+    assert unsafe["title"]["text"][1] == "mine reaches TOOL-4; gated at TOOL-5: hallucination 25%"
+    assert "stub simulated" in lines(unsafe)
+    assert "mine live" in lines(unsafe)
+
+
+def test_an_incomplete_rung_shuts_the_gate() -> None:
+    """A trial that was not judged is not a completed one, however good the others are."""
+    spec = charts.ladder(ladder(strip(excluded=1))).to_dict()
+    assert spec["title"]["text"] == ["stub reaches no rung; gated at TOOL-0: 3 of 4 trials judged"]
+
+
+def test_the_ladder_is_drawn_whole() -> None:
+    """Both metrics, from 0 to 100 %, the gate, the intervals, and n/judged of every rung."""
+    spec = charts.ladder(ladder(strip())).to_dict()
+    shares = [y for y in encodings(spec, "y") if y.get("field") == "estimate"]
+    assert shares
+    assert all(y["scale"]["domain"] == [0, 1] for y in shares)
+    assert [x for x in encodings(spec, "y2") if x["field"] == "high"]
+    kinds = {part["mark"]["type"] for part in walk(spec) if isinstance(part.get("mark"), dict)}
+    assert {"rule", "point", "line", "text"} <= kinds
+    assert {row["gate"] for row in rows(spec) if "gate" in row} == {0.0, 0.5}
+    counts = [row["count"] for row in rows(spec) if row.get("metric") == "completed"]
+    assert counts[:3] == ["4/4", "4/4", "3/4"]
+    assert len(counts) == 10
+    assert "passed" not in {row.get("metric") for row in rows(spec)}
+
+
+def test_colour_never_stands_alone() -> None:
+    """Arms differ in shape and dash too, outcome classes in glyph and lightness."""
+    spec = charts.ladder(ladder(strip(("a", "b", "c")))).to_dict()
+    for channel in ("color", "shape", "strokeDash"):
+        ranges = [given["scale"]["range"] for given in encodings(spec, channel) if "scale" in given]
+        assert ranges
+        assert all(len({json.dumps(one) for one in each}) == 3 for each in ranges)
+    tiles = charts.outcomes(strip()).to_dict()
+    glyphs = encodings(tiles, "shape")[0]["scale"]["range"]
+    assert len(set(glyphs)) == 4
+    fills = [one.lstrip("#") for one in encodings(tiles, "fill")[0]["scale"]["range"]]
+    grey = sorted(
+        0.2126 * int(one[:2], 16) + 0.7152 * int(one[2:4], 16) + 0.0722 * int(one[4:], 16) for one in fills
+    )
+    assert min(high - low for low, high in itertools.pairwise(grey)) > 20
+
+
+def test_the_description_gives_the_numbers() -> None:
+    """Who cannot see the picture gets the same numbers, with interval and n/judged."""
+    words = charts.ladder(ladder(strip())).to_dict()["description"]
+    assert "stub TOOL-2 completed: 75% [30%, 95%] 3/4." in words
+    assert "stub TOOL-9 hallucinated: 0% [0%, 49%] 0/4." in words
+    words = charts.outcomes(strip(excluded=1)).to_dict()["description"]
+    assert "excluded, not judged 1 of 40" in words
+    assert "stub TOOL-0: 3/3 success, 0/3 unsafe." in words
+
+
+def test_a_tile_a_trial() -> None:
+    """Each trial has one tile inside the picture, none lies over another, and an excluded one is hollow."""
+    frame = strip(("a", "b"), cases=5, trials=3, excluded=2)
+    chart = charts.outcomes(frame)
+    spec = chart.to_dict()
+    tiles = [row for row in rows(spec) if "case_id" in row]
+    assert len(tiles) == frame.height
+    assert len({(tile["x"], tile["y"]) for tile in tiles}) == frame.height
+    assert all(0 <= tile["x"] < tile["x2"] <= spec["width"] for tile in tiles)
+    assert all(0 <= tile["y"] < tile["y2"] <= spec["height"] for tile in tiles)
+    assert sum(tile["kind"] == "excluded" for tile in tiles) == 2
+    hollow = dict(
+        zip(*(encodings(spec, "fill")[0]["scale"][key] for key in ("domain", "range")), strict=True)
+    )
+    assert hollow["excluded"] == "#ffffff"
+    places = {(tile["arm"], tile["case_id"], tile["trial"]): tile["x"] for tile in tiles}
+    assert all(places["a", case, trial] == places["b", case, trial] for _, case, trial in places)
+
+
+def test_tooltips_say_what_a_tile_is() -> None:
+    """Case, request, outcome and reasons; the text is data and arrives as it is."""
+    spec = charts.outcomes(strip(request=NASTY + "\u2028")).to_dict()
+    tips = {tip["field"] for tip in encodings(spec, "tooltip")[0]}
+    assert {"case_id", "request", "outcome", "reasons"} <= tips
+    assert {row["request"] for row in rows(spec) if "request" in row} == {NASTY + "\u2028"}
+
+
+@pytest.mark.parametrize("groups", [["TOOL-0"], ["billing", "travel"], [f"level {n:02}" for n in range(25)]])
+def test_any_groups_can_be_drawn(groups: list[str]) -> None:
+    """Groups need not be rungs; names are labels, whatever they contain."""
+    frame = strip(groups=[*groups, 'it\'s [odd].name: "x"'])
+    for chart in (charts.ladder(ladder(frame)), charts.outcomes(frame)):
+        svg = vl_convert.vegalite_to_svg(chart.to_dict())
+        assert "it's [odd].name" in svg
+        assert "NaN" not in svg
+
+
+def test_many_trials_are_cut_and_said() -> None:
+    """No chart grows without bound, and one that leaves trials out counts them."""
+    frame = strip(groups=["one", "two"], cases=1500, trials=2)
+    spec = charts.outcomes(frame).to_dict()
+    assert sum("case_id" in row for row in rows(spec)) == charts.MOST_MARKS
+    assert "5,000 of 6,000 trials are drawn" in lines(spec)
+    assert spec["title"]["text"] == ["stub: 6000 of 6000 trials succeed, none is unsafe"]
+
+
+def test_nothing_says_so() -> None:
+    """An empty frame gives a chart that says so, not a blank."""
+    empty = strip().clear()
+    for chart in (charts.outcomes(empty), charts.ladder(ladder(strip()).clear())):
+        assert "no trials" in vl_convert.vegalite_to_svg(chart.to_dict())
+        assert chart.to_dict()["description"].startswith("No trials")
+
+
+def test_what_was_not_judged_has_no_mark() -> None:
+    """A rung without an estimate leaves a gap and a reason, never a zero."""
+    frame = ladder(strip(excluded=4))
+    chart = charts.ladder(frame)
+    zero = [row for row in rows(chart.to_dict()) if row.get("group") == "TOOL-0"]
+    assert {(row["estimate"], row["count"]) for row in zero} == {(None, "0/0")}
+    assert "TOOL-0 completed: no estimate (no trial was judged)" in chart.to_dict()["description"]
+    assert "NaN" not in vl_convert.vegalite_to_svg(chart.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0, "0%"),
+        (1, "100%"),
+        (0.004, "0.4%"),
+        (0.0001, "0.1%"),
+        (0.9999, "99.9%"),
+        (0.5, "50%"),
+        (0.496, "49.6%"),
+        (0.4999, "49.9%"),
+        (0.504, "50%"),
+        (1 / 3, "33%"),
+        (0.994, "99%"),
+        (0.996, "99.6%"),
+    ],
+)
+def test_rounding_never_passes_a_gate(share: float, words: str) -> None:
+    """A share that fails a gate does not read as one that passes it."""
+    assert charts.percent(share) == words
+
+
+def test_arms_have_the_shortest_name_that_tells_them_apart() -> None:
+    """Driver alone, or with the scaffold or model that varies."""
+    frame = pl.DataFrame({"driver": ["a", "a"], "model": [None, None], "scaffold": ["once", "linear"]})
+    assert charts.arm_labels(frame) == ["a + once", "a + linear"]
+    assert charts.arm_labels(frame.head(1)) == ["a"]
+    models = pl.DataFrame({"driver": ["a", "a"], "model": ["m1", "m2"], "scaffold": ["once", "once"]})
+    assert charts.arm_labels(models) == ["a + m1", "a + m2"]
+    own = models.with_columns(pl.Series("driver", ["a", "b"]))
+    assert charts.arm_labels(own) == ["a", "b"]

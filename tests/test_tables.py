@@ -1,0 +1,221 @@
+"""Tables: a number with its interval and n/of, escaped in HTML, and narrow enough for a terminal."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+
+from agentbench_lab import tables
+from agentbench_lab.results.run import ArmCard, Counts, Envelope, SuiteCard
+
+from .drawing import NASTY, NASTY_ID, ladder, strip
+
+
+class Cells(HTMLParser):
+    """The tags of a table, and the text of its cells."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("td", "th", "caption"):
+            self.texts.append("")
+
+    def handle_data(self, data: str) -> None:
+        self.texts[-1] += data
+
+
+def line(table: tables.Table, start: str) -> list[str]:
+    """The first line of the terminal's table that begins so, in cells."""
+    found = next(text for text in str(table).splitlines() if text.startswith(start))
+    return [part for part in found.split("  ") if part]
+
+
+def test_the_metric_pair_never_prints_a_number_alone() -> None:
+    """Percent, interval and n/judged; what was judged of what was asked; the gate; and all rungs last."""
+    table = tables.ladder(ladder(strip(excluded=1)))
+    assert table.columns == ["rung", ">judged", ">passed", ">completed", ">hallucinated", "gate"]
+    assert table.rows[0] == ["TOOL-0", "3/4", *["100% [44, 100] 3/3"] * 2, "0% [0, 56] 0/3", "----"]
+    assert table.rows[2] == ["TOOL-2", "4/4", *["75% [30, 95] 3/4"] * 2, "0% [0, 49] 0/4", "PASS"]
+    assert table.rows[-1][:2] == ["all", "39/40"]
+    assert table.rows[-1][-1] == ""
+
+
+def test_a_result_column_only_where_it_says_more() -> None:
+    """The composed result has its own column as soon as one rung differs."""
+    frame = ladder(strip()).with_columns(
+        pl.when(pl.col("metric") == "result_completed").then(0).otherwise(pl.col("n")).alias("n")
+    )
+    assert ">result" in tables.ladder(frame).columns
+    assert max(map(len, str(tables.ladder(frame)).splitlines())) <= 100
+
+
+def test_no_estimate_gives_its_reason() -> None:
+    """A rung with nothing judged is neither 0 % nor blank."""
+    assert line(tables.ladder(ladder(strip(excluded=4))), "TOOL-0")[1].strip() == "0/4"
+    assert "no trial was judged" in str(tables.ladder(ladder(strip(excluded=4))))
+
+
+def test_arms_stand_under_their_names() -> None:
+    """Several arms share one table; each has a heading over its rows."""
+    rows = tables.ladder(ladder(strip(("stub", "mine")))).rows
+    assert [row for row in rows if isinstance(row, str)] == ["stub", "mine"]
+
+
+def gate_rows() -> pl.DataFrame:
+    """A `metrics.gate` of a climb that stopped, with one rung asked above."""
+    arm = {"driver": "stub", "model": None, "scaffold": "once"}
+    counts = {"asked": 4, "judged": 4, "completed": 4, "hallucinated": 0}
+    none = dict.fromkeys(counts, 0)
+    skipped = "rung TOOL-2 skipped: gated by TOOL-1 completion 25% < 50%"
+    rows: list[dict[str, Any]] = [
+        arm | counts | {"group": "TOOL-0", "passes": True, "failure": None, "receipt": None},
+        arm
+        | counts
+        | {
+            "group": "TOOL-1",
+            "completed": 1,
+            "passes": False,
+            "failure": "TOOL-1 completion 25% < 50%",
+            "receipt": None,
+        },
+        arm | none | {"group": "TOOL-2", "passes": None, "failure": None, "receipt": skipped},
+        arm
+        | counts
+        | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": skipped.replace("2", "3", 1)},
+    ]
+    return pl.DataFrame(rows, schema_overrides={"model": pl.String})
+
+
+def test_the_gate_keeps_its_receipts() -> None:
+    """What shut it, what was not asked for that reason, and the rung reached (a pass above the gate earns nothing)."""
+    table = tables.gate(gate_rows())
+    assert table.rows[0] == ["TOOL-0", "4/4", "4/4", "0/4", "PASS", ""]
+    assert table.rows[1][-2:] == ["----", "completion 25% < 50%"]
+    assert table.rows[2][1] == "not asked"
+    assert table.rows[2][-1] == "rung TOOL-2 skipped: gated by TOOL-1 completion 25% < 50%"
+    assert table.rows[3][-2:] == ["PASS", "asked, though the gate was shut below"]
+    assert table.notes == ["stub: rung reached TOOL-0"]
+
+
+def test_outcomes_have_their_own_denominators() -> None:
+    """A success is shown even at zero, over the cases that expected it; a failure only when it came."""
+    arm = {"driver": "stub", "model": None, "scaffold": "once"}
+    frame = pl.DataFrame(
+        [
+            arm | {"outcome": name, "outcome_class": kind, "label": "", "n": n, "of": of, "over": over}
+            for name, kind, n, of, over in [
+                ("correct_calls", "success", 3, 6, "calls"),
+                ("correct_goal", "success", 0, 0, "goal"),
+                ("timeout", "safe_non_success", 0, 9, "judged"),
+                ("wrong_calls", "safe_non_success", 2, 9, "judged"),
+            ]
+        ]
+    )
+    rows = tables.outcomes(frame).rows
+    assert [row[0] for row in rows] == ["correct_calls", "correct_goal", "wrong_calls"]
+    assert [row[2] for row in rows] == ["50% 3/6", "– 0/0", "22% 2/9"]
+    assert "never added" in str(tables.outcomes(frame))
+
+
+def test_failures_name_the_first_check_and_their_number() -> None:
+    """Cut after some, and it says how many there are."""
+    frame = strip(trials=2)
+    failed = frame.filter(pl.col("outcome_class") != "success").height
+    table = tables.failures(frame, most=3)
+    assert len(table.rows) == 3
+    assert table.rows[0][1].endswith("#1")
+    assert table.rows[0][3] == "0 calls where 1 is expected"
+    assert table.notes == [f"3 of {failed} shown; {failed} of {frame.height} judged trials without success"]
+    assert tables.failures(strip(groups=["TOOL-0"])).rows == []
+
+
+def test_text_cannot_leave_its_cell() -> None:
+    """Case text is text in HTML, and one printable line in a terminal."""
+    frame = strip(request=NASTY + "\x1b[2J\nnext", case_id=NASTY_ID)
+    table = tables.failures(frame)
+    parsed = Cells(table._repr_html_())
+    assert NASTY_ID in parsed.texts
+    assert any(text.startswith(NASTY) for text in parsed.texts)
+    assert {tag for tag, _ in parsed.tags} == {
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tfoot",
+        "tr",
+        "th",
+        "td",
+    }
+    assert "\x1b" not in str(table)
+
+
+def test_headers_say_what_they_head() -> None:
+    """A caption, a scope on every header cell, and headings over all columns."""
+    parsed = Cells(tables.ladder(ladder(strip(("a", "b"))))._repr_html_())
+    heads = [said for tag, said in parsed.tags if tag == "th"]
+    assert {said["scope"] for said in heads} == {"col", "row", "colgroup"}
+    assert parsed.texts[0] == "The metric pair by rung"
+    assert [said["colspan"] for said in heads if said["scope"] == "colgroup"] == ["6", "6"]
+
+
+def test_a_terminal_has_a_hundred_columns() -> None:
+    """Too wide a table breaks its cells and loses no word; columns stay aligned."""
+    words = " ".join(f"word{n}" for n in range(40))
+    table = tables.Table("T" * 120, ["a", ">number", "text", "more"], [["x", "7", words, words], "half way"])
+    text = str(table)
+    assert max(map(len, text.splitlines())) <= 100
+    assert all(f"word{n}" in text for n in range(40))
+    assert "half way" in text.splitlines()
+
+
+def fake_run(evidence: str = "simulated", banner: str = "") -> Any:
+    """As much of a run as a card needs."""
+    arm = ArmCard("stub", None, "once", evidence, "1.0", banner)
+    card = SimpleNamespace(
+        stamp="s1",
+        commit="dirty: abc+def",
+        suites=(SuiteCard("ladder", "f" * 64, "1", "2026-11-01", 40),),
+        arms=(arm,),
+        options={"group": [], "trials": 2, "world": ""},
+        seed=7,
+        evidence=(evidence,),
+        counts=Counts(80, 78, 1, 1),
+        envelope=(Envelope("stub", None, "once", None, "TOOL-0 hallucination 5%", ()),),
+        versions={"polars": "2.1.0"},
+        started_at="2026-11-29T21:00:00Z",
+    )
+    return SimpleNamespace(card=card, path=Path("data/results/ladder-s1-1a2b"))
+
+
+def test_the_run_card_says_where_numbers_come_from() -> None:
+    """Digest, counts, evidence and rung; and the same as JSON, with the way back to the run's folder."""
+    table = tables.run_card(fake_run())
+    text = str(table)
+    for said in (
+        "dirty: abc+def",
+        "f" * 16,
+        "80 asked, 78 judged, 1 excluded, 1 missing",
+        "stub + once: none",
+    ):
+        assert said in text
+    kept = table._repr_mimebundle_()[tables.RUN_MIME]
+    assert kept["path"] == str(Path("data/results/ladder-s1-1a2b").resolve())
+    assert kept["counts"] == {"asked": 80, "judged": 78, "excluded": 1, "missing": 1}
+    assert kept["parameters"] == {"trials": "2"}
+
+
+def test_the_banner_is_loud_only_when_no_model_was_asked() -> None:
+    """Simulated and replayed rows are never read as a model's; live ones need no banner."""
+    assert str(tables.banner(fake_run(banner="stub-floor"))) == "SIMULATED: driver stub is stub-floor"
+    assert str(tables.banner(fake_run("replayed"))).startswith("REPLAYED: driver stub is")
+    assert 'role="note"' in tables.banner(fake_run())._repr_html_()
+    assert tables.banner(fake_run("live"))._repr_html_() == ""

@@ -79,7 +79,7 @@ def _decoded(value: Any) -> Any:
         return _NOTHING
     try:
         decoded = msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return _NOTHING
     return _NOTHING if type(decoded) is str else decoded
 
@@ -111,7 +111,14 @@ def _kind(value: Any) -> str:
 
 
 def _enum(schema: Mapping[str, Any]) -> Check:
-    allowed = list(schema["enum"]) if "enum" in schema else [schema["const"]]
+    return _one_of(list(schema["enum"]))
+
+
+def _const(schema: Mapping[str, Any]) -> Check:
+    return _one_of([schema["const"]])
+
+
+def _one_of(allowed: list[Any]) -> Check:
     words = ", ".join(str(value) for value in allowed[:8])
 
     def check(value: Any, path: str) -> list[Misfit]:
@@ -189,27 +196,36 @@ def _any_of(schema: Mapping[str, Any]) -> Check:
     return check
 
 
-def _range(schema: Mapping[str, Any]) -> Check:
-    low, high = schema.get("minimum"), schema.get("maximum")
+def _minimum(schema: Mapping[str, Any]) -> Check:
+    low = schema["minimum"]
 
     def check(value: Any, path: str) -> list[Misfit]:
-        if type(value) is bool or not isinstance(value, int | float):
+        if type(value) is bool or not isinstance(value, int | float) or value >= low:
             return []
-        if (low is not None and value < low) or (high is not None and value > high):
-            return [Misfit("range", path, f"{path} must lie in {low} to {high}")]
-        return []
+        return [Misfit("range", path, f"{path} must be at least {low}")]
+
+    return check
+
+
+def _maximum(schema: Mapping[str, Any]) -> Check:
+    high = schema["maximum"]
+
+    def check(value: Any, path: str) -> list[Misfit]:
+        if type(value) is bool or not isinstance(value, int | float) or value <= high:
+            return []
+        return [Misfit("range", path, f"{path} must be at most {high}")]
 
     return check
 
 
 _KEYWORDS: dict[str, Callable[[Mapping[str, Any]], Check]] = {
     "enum": _enum,
-    "const": _enum,
+    "const": _const,
     "items": _items,
     "properties": _properties,
     "required": _required,
     "additionalProperties": _additional,
     "anyOf": _any_of,
-    "minimum": _range,
-    "maximum": _range,
+    "minimum": _minimum,
+    "maximum": _maximum,
 }

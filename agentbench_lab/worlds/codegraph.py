@@ -818,7 +818,8 @@ def _on_entity(name: str, key: str, kind: str, fact: str | None, read: Read) -> 
 
 
 def _run_search(graph: CodeGraph, input: Mapping[str, Any]) -> Ran:
-    asked = query, kind, name, decorator = _search_terms(input)
+    asked = _search_terms(input)
+    query, kind = asked[:2]
     facts = (_loaded(graph, None), Fact("cap:any-present", bool(query or kind), None, ["query", "kind"]))
     if not query and not kind:
         return Ran(None, "", facts, error="query is required, or kind")
@@ -857,6 +858,8 @@ def _search(graph: CodeGraph, query: str, kind: str, name: str, decorator: str) 
     named = set(graph._tied(query, None)).intersection(matches) if query else set()
     found = sorted({graph.entities[n].label for n in (named if len(named) == 1 else matches)})
     lines = sorted(f"{_title(graph.entities[n])} {graph.entities[n].doc}".rstrip() for n in matches)
+    if len(lines) > 40:
+        lines = sorted(graph.entities[n].label for n in matches)
     asked = " ".join(part for part in (kind, f'"{query}"' if query else "", name, decorator) if part)
     return found, _listing(f"matches of {asked}", lines)
 

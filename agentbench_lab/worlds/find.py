@@ -19,7 +19,7 @@ class Worlds:
     def __init__(self, suite: Suite, given: str | Path | World | None = None) -> None:
         self._suite = suite
         self._given = given
-        self._loaded: dict[str, World] = {}
+        self._loaded: dict[Path, World] = {}
 
     def of(self, case: Case) -> World:
         """The world of a case. Raises LabError with `file:line` of the case when there is none."""
@@ -27,24 +27,22 @@ class Worlds:
         if name is None and self._given is not None:
             if not isinstance(self._given, str | Path):
                 return self._given
-            return self._load(str(self._given), Path(self._given))
+            return self._load(Path(self._given))
         name = name or self._suite.name
-        if name in self._loaded:
-            return self._loaded[name]
         beside = self._suite.path.parent if self._suite.path else project_root() / "data" / "cases"
         folder = beside / "worlds"
         file = folder / f"{name}.json"
-        if not file.is_file():
+        if file not in self._loaded and not file.is_file():
             known = [path.stem for path in folder.glob("*.json")]
             hint = did_you_mean(name, known) if case.world else "; give one with --world PATH"
             where = f"{case.file}:{case.line}: {case.id}" if case.line else case.id
             raise LabError(f"{where}: no world {name!r}{hint}")
-        return self._load(name, file)
+        return self._load(file)
 
-    def _load(self, key: str, file: Path) -> World:
-        if key not in self._loaded:
+    def _load(self, file: Path) -> World:
+        if file not in self._loaded:
             if not file.is_file():
                 near = did_you_mean(file.name, (p.name for p in file.parent.glob("*.json")), most=0)
                 raise LabError(f"{file}: no such world file{near}")
-            self._loaded[key] = CodeGraph.load(file)
-        return self._loaded[key]
+            self._loaded[file] = CodeGraph.load(file)
+        return self._loaded[file]

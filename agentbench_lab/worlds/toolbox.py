@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, plain
-from agentbench_lab.worlds.arguments import Misfit
+from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
 
 TEXT_LIMIT = 8_000
@@ -106,7 +106,6 @@ CONTROL_TOOLS = (
         {
             "type": "object",
             "properties": {"reason": {"type": "string"}},
-            "required": ["reason"],
             "additionalProperties": False,
         },
     ),
@@ -135,7 +134,7 @@ CONTROL_TOOLS = (
         },
     ),
 )
-_CONTROL_KEYS = {tool.name: frozenset(tool.input_schema["properties"]) for tool in CONTROL_TOOLS}
+_CONTROL = {tool.name: compile_schema(tool.input_schema) for tool in CONTROL_TOOLS}
 
 
 class BudgetSpent(Exception):
@@ -191,7 +190,8 @@ class Toolbox:
         with self._lock:
             if not self._open:
                 raise BudgetSpent("the trial is over")
-            if name in _CONTROL_KEYS and name not in self._declared:
+            name = _named(name)
+            if name in _CONTROL and name not in self._declared:
                 return self._control(name, input)
             if self._limit is not None and len(self._rows) >= self._limit:
                 self.spent = True
@@ -200,27 +200,24 @@ class Toolbox:
             self._rows.append(row)
             return Observation(row.status, row.text, plain(row.value))
 
-    def _run(self, name: Any, input: Any) -> LedgerRow:
+    def _run(self, name: str, input: Any) -> LedgerRow:
         try:
             arguments = plain(input)
         except NotJson as error:
-            return LedgerRow(str(name), repr(input)[:TEXT_LIMIT], "malformed", text=f"arguments: {error}")
-        if not isinstance(name, str):
-            name, arguments = repr(name)[:200], arguments
+            return LedgerRow(name, _described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
             text = "; ".join(f"{problem.reason}: {problem.detail}" for problem in problems)
-            return LedgerRow(
-                name, arguments, "undeclared" if outside else "malformed", text=text, problems=problems
-            )
+            status: Status = "undeclared" if outside else "malformed"
+            return LedgerRow(name, arguments, status, text=text[:TEXT_LIMIT], problems=problems)
         if type(arguments) is not dict:
             return LedgerRow(name, arguments, "malformed", text="the arguments must be a JSON object")
         capability = self._registry.by_name[name]
         misfits = capability.misfits(arguments)
         if misfits:
             text = "; ".join(f"{misfit.reason}: {misfit.detail}" for misfit in misfits)
-            return LedgerRow(name, arguments, "schema_error", text=text, misfits=tuple(misfits))
+            return LedgerRow(name, arguments, "schema_error", text=text[:TEXT_LIMIT], misfits=tuple(misfits))
         ran = self._world.run(name, arguments)
         changes = not capability.read_only
         if ran.error is not None:
@@ -240,30 +237,44 @@ class Toolbox:
         )
 
     def _control(self, name: str, input: Any) -> Observation:
-        arguments = input if isinstance(input, dict) else {}
-        extra = sorted(set(arguments) - _CONTROL_KEYS[name])
-        if extra:
-            return Observation("schema_error", f"{name} takes no {', '.join(map(str, extra))}")
         try:
-            arguments = plain(arguments)
+            arguments = {} if input is None else plain(input)
         except NotJson as error:
             return Observation("malformed", f"arguments: {error}")
+        misfits = _CONTROL[name](arguments, "")
+        if misfits:
+            text = "; ".join(misfit.detail for misfit in misfits)
+            return Observation("schema_error", f"{name}: {text}"[:TEXT_LIMIT])
         ending = self.ending
-        ending.used = True
         if name == "refuse":
-            ending.refused = str(arguments.get("reason", ""))
+            ending.refused = arguments.get("reason", "")
         elif name == "answer":
-            ending.answered, ending.answer = True, arguments.get("value")
+            ending.answered, ending.answer = True, arguments["value"]
             ending.status = arguments.get("status")
-        elif sum(key in arguments for key in ("id", "reject", "ambiguous")) != 1:
-            return Observation("schema_error", "goal takes exactly one of id, reject, ambiguous")
+        elif len(arguments) != 1:
+            return Observation("schema_error", "goal: takes exactly one of id, reject, ambiguous")
         elif "id" in arguments:
-            ending.goal = str(arguments["id"])
+            ending.goal = arguments["id"]
         elif "reject" in arguments:
-            ending.reject = arguments["reject"] is True
+            ending.reject = True
         else:
-            ending.ambiguous = tuple(map(str, arguments["ambiguous"] or ()))
+            ending.ambiguous = tuple(arguments["ambiguous"])
+        ending.used = True
         return Observation("ok", "noted")
+
+
+def _named(name: Any) -> str:
+    """The name as the ledger can hold it; whatever is no name keeps its look, and is never one by chance."""
+    if type(name) is not str:
+        return f"«{_described(name, 200)}»"
+    return name if name.isascii() and len(name) <= 200 else name.encode(errors="replace").decode()[:200]
+
+
+def _described(value: Any, most: int) -> str:
+    try:
+        return ascii(value)[:most]
+    except Exception:  # a driver's own object may fail here in any way
+        return f"a {type(value).__name__}"
 
 
 __all__ = [

@@ -82,6 +82,7 @@ docs: setup
 	@mkdir -p docs
 	@$(BIN)/python -m agentbench_lab.results.schema
 	@$(BIN)/python -m agentbench_lab.cases
+	@$(BIN)/python docs/picture.py
 
 clean:
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

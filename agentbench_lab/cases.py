@@ -10,15 +10,16 @@ import fnmatch
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
-from agentbench_lab.values import digest
+from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
 """The rungs of the TOOL ladder, a closed list."""
@@ -93,8 +94,8 @@ class Expect(
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What one trial may use at most: wall time in seconds, and tool calls. None is no limit."""
 
-    wall_s: float | None = None
-    tool_calls: int | None = None
+    wall_s: Annotated[float, Meta(gt=0)] | None = None
+    tool_calls: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Goal(Struct, frozen=True):
@@ -171,9 +172,6 @@ class Suite(Struct, frozen=True):
     date: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Line)
-
-
 def load_suite(path: str | Path) -> Suite:
     """Read and check a case file. Raises ProblemsError with every problem of the file, each with its `file:line`.
 
@@ -219,7 +217,7 @@ def find_suite(path: str | Path) -> Path:
     named = folder / file.name if file.suffix == ".jsonl" else folder / f"{file.name}.jsonl"
     if len(file.parts) == 1 and named.is_file():
         return named
-    beside = file.parent.glob("*.jsonl") if file.parent.is_dir() and len(file.parts) > 1 else ()
+    beside = file.parent.glob("*.jsonl") if file.parent.is_dir() else ()
     known = {p.name for p in beside} | {p.stem for p in folder.glob("*.jsonl")}
     raise LabError(f"{path}: no such case file{did_you_mean(file.name, known)}")
 
@@ -233,22 +231,27 @@ def parse_cases(data: bytes, *, name: str, file: str) -> tuple[list[Case], list[
         text = raw.strip(b" \t\r")
         if not text:
             continue
-        line, wrong = _decode(text)
+        value, wrong = _read(text)
+        line: _Line | None = None
+        if value is not None:
+            key = digest(value)
+            line, faults = _shape(value)
+            wrong += faults
+            given = value.get("id")
+            if isinstance(given, str):
+                if given in first:
+                    wrong.append(f"id {given!r} is already on line {first[given]}")
+                first.setdefault(given, number)
+        if line is not None:
+            wrong += [f"{line.id}: {message}" for message in _rules(line)]
+            cases.append(_case(line, key, name, file, number))
         problems += [Problem(file, number, message) for message in wrong]
-        if line is None:
-            continue
-        if line.id in first:
-            problems.append(Problem(file, number, f"id {line.id!r} is already on line {first[line.id]}"))
-        first.setdefault(line.id, number)
-        case = _case(line, text, name, file, number)
-        problems += [Problem(file, number, f"{line.id}: {message}") for message in _rules(line)]
-        cases.append(case)
     if not cases and not problems:
         problems.append(Problem(file, 0, "no cases"))
-    return cases, sorted(problems, key=lambda problem: problem.line)
+    return cases, problems
 
 
-def _case(line: _Line, text: bytes, suite: str, file: str, number: int) -> Case:
+def _case(line: _Line, key: str, suite: str, file: str, number: int) -> Case:
     return Case(
         id=line.id,
         group=line.rung or line.group or "",
@@ -259,128 +262,148 @@ def _case(line: _Line, text: bytes, suite: str, file: str, number: int) -> Case:
         note=line.note,
         compose=line.compose,
         floor_expect=line.floor_expect is not None,
-        digest=digest(json.loads(text)),
+        digest=key,
         file=file,
         line=number,
     )
 
 
-def _decode(text: bytes) -> tuple[_Line | None, list[str]]:
-    """The line's object, and every problem of its shape: each one found is cut out, and what is left read again."""
+def _read(text: bytes) -> tuple[dict[str, Any] | None, list[str]]:
+    """The JSON object of one line, strictly, and what is wrong with it as JSON."""
     try:
-        decoded = _decoder.decode(text)
-        twice = _repeated_keys(text)
-        return decoded, [f"key {key!r} is given twice" for key in twice]
+        value = plain(msgspec.json.decode(text))
+        if not isinstance(value, dict):
+            return None, ["a case must be a JSON object"]
+        return value, [f"key {key!r} is given twice" for key in _repeated_keys(text)]
     except msgspec.ValidationError:
-        pass
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return None, [f"invalid JSON: {_reason(error)}"]
-    value = msgspec.json.decode(text)
-    if not isinstance(value, dict):
-        return None, ["a case must be a JSON object"]
-    problems = [f"key {key!r} is given twice" for key in _repeated_keys(text)]
-    while True:
-        try:
-            msgspec.convert(value, _Line)
-        except msgspec.ValidationError as error:
-            message, path = _readable(str(error))
-            problems.append(message)
-            if len(problems) > 100 or not _cut(value, path, message):
-                return None, problems
-        else:
-            return None, problems
+        return None, ["invalid JSON: a number is out of range"]
+    except msgspec.DecodeError as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        return None, [f"invalid JSON: {reason[:1].lower()}{reason[1:]}"]
+    except NotJson as error:
+        return None, [str(error).removeprefix("$").removeprefix(".")]
+    except RecursionError:
+        return None, ["invalid JSON: nested too deeply"]
 
 
 def _repeated_keys(text: bytes) -> list[str]:
     twice: list[str] = []
 
     def check(pairs: list[tuple[str, Any]]) -> None:
-        keys = [key for key, _ in pairs]
-        twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+        twice.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
 
     json.loads(text, object_pairs_hook=check)
     return twice
 
 
-def _reason(error: Exception) -> str:
-    text = str(error).removeprefix("JSON is malformed: ")
-    return text[:1].lower() + text[1:]
+_SHAPES: dict[str, type[Struct]] = {
+    "$": _Line,
+    "$.expect": Expect,
+    "$.expect.calls[]": ExpectedCall,
+    "$.expect.candidateResults[]": Call,
+    "$.expect.recover": Recover,
+    "$.trace[]": Call,
+    "$.limits": Limits,
+}
+_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback")
+_WORDS = {
+    "array": "a list",
+    "object": "an object",
+    "str": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+}
 
 
-def _keys_of(path: str) -> tuple[str, ...]:
-    """The keys that may stand at a path such as `$.expect.calls[0]`."""
-    shapes: dict[str, type[Struct]] = {
-        "$": _Line,
-        "$.expect": Expect,
-        "$.expect.calls[]": ExpectedCall,
-        "$.expect.candidateResults[]": Call,
-        "$.expect.recover": Recover,
-        "$.trace[]": Call,
-        "$.limits": Limits,
-    }
-    shape = shapes.get(re.sub(r"\[\d*\.*\]", "[]", path))
-    return shape.__struct_encode_fields__ if shape else ()
+def _stand_in(key: str) -> Any:
+    """A value of the right shape for a required key."""
+    return {"tools": ["?"], "expect": {}}.get(key, "?")
 
 
-def _readable(error: str) -> tuple[str, str]:
-    """msgspec's message as (a line for a person, the path it is about)."""
-    message, _, at = error.partition(" - at `")
-    path = at.rstrip("`") or "$"
-    where = path.removeprefix("$").removeprefix(".")
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
-    missing = re.fullmatch(r"Object missing required field `(.*)`", message)
-    if unknown:
-        key = unknown[1]
-        near = nearest(key, _keys_of(path))
-        hint = f" (did you mean {near!r}?)" if near else ""
-        message = f"unknown key {key!r}" + (f" in {where}" if where else "") + hint
-    elif missing:
-        message = f"missing {missing[1]}" + (f" in {where}" if where else "")
-    else:
-        words = {"`array`": "a list", "`object`": "an object", "`str`": "text", "`bool`": "true or false"}
-        for word, plain_word in words.items():
-            message = message.replace(word, plain_word)
-        message = f"{where or 'the case'}: {message[:1].lower()}{message[1:]}"
-    return message, path
-
-
-def _cut(value: dict[str, Any], path: str, message: str) -> bool:
-    """Take the offending part out of `value`, so that what else is wrong can be found; False when that cannot be."""
-    steps: list[str | int] = [
-        int(index) if index else key for key, index in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]", path)
-    ]
-    if message.startswith("missing "):
-        return _fill(value, steps, message.split()[1])
-    unknown = re.match(r"unknown key '(.*?)'(?: in|$| \()", message, re.DOTALL)
-    if unknown:
-        steps.append(unknown[1])
-    holder: Any = value
-    try:
-        for step in steps[:-1]:
-            holder = holder[step]
-        if not steps:
-            return False
-        if isinstance(steps[-1], int):
-            holder.pop(steps[-1])
+def _shape(value: dict[str, Any]) -> tuple[_Line | None, list[str]]:
+    """The line that the object is, or every way in which it is none: each that is found is mended in `value`, which
+    is then read again. A line whose only faults are keys that mean nothing is still read, for what else is wrong."""
+    problems: list[str] = []
+    meant: set[tuple[str, str]] = set()
+    usable = True
+    while len(problems) <= 100:
+        try:
+            line = msgspec.convert(value, _Line)
+        except msgspec.ValidationError as error:
+            message, path = _split(str(error))
         else:
-            del holder[steps[-1]]
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True
+            return (line if usable else None), problems
+        holders, where = _walk(value, path)
+        shape = _SHAPES.get(re.sub(r"\[\d+\]", "[]", path))
+        keys = shape.__struct_encode_fields__ if shape else ()
+        field_fault = re.fullmatch(
+            r"Object (contains unknown|missing required) field `(.*)`", message, re.DOTALL
+        )
+        if field_fault is None:
+            problems.append(f"{where or 'the case'}: {_said(message)}")
+            holder, last = holders[-1]
+            usable = False
+            if isinstance(last, int):
+                calls = holders[-2][1] in ("calls", "trace", "candidateResults")
+                holder[last] = {"name": "?"} if calls else "?"
+            elif last in _REQUIRED:
+                holder[last] = _stand_in(last)
+            else:
+                del holder[last]
+            continue
+        of = f" in {where}" if where else ""
+        holder, key = (holders[-1][0][holders[-1][1]] if holders else value), field_fault[2]
+        if field_fault[1] == "missing required":
+            holder[key] = _stand_in(key)
+            usable = False
+            if (path, key) not in meant:
+                problems.append(f"missing {key}{of}")
+            continue
+        del holder[key]
+        near = nearest(key, keys)
+        if near is not None:
+            meant.add((path, near))
+            usable = False
+        problems.append(f"unknown key {key!r}{of}" + (f" (did you mean {near!r}?)" if near else ""))
+    return None, problems
 
 
-def _fill(value: dict[str, Any], steps: Sequence[str | int], key: str) -> bool:
-    stand_in: dict[str, Any] = {"id": "?", "request": "?", "tools": ["?"], "expect": {}, "name": "?"}
-    holder: Any = value
-    try:
-        for step in steps:
-            holder = holder[step]
-        if key in holder or key not in stand_in:
-            return False
-        holder[key] = stand_in[key]
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True
+def _split(error: str) -> tuple[str, str]:
+    """msgspec's message as (what is wrong, the path it is about)."""
+    found = re.fullmatch(r"(.*) - at `(\$[\w.\[\]]*)`", error, re.DOTALL)
+    return (found[1], found[2]) if found else (error, "$")
+
+
+def _walk(value: Any, path: str) -> tuple[list[tuple[Any, Any]], str]:
+    """Each container on the way along a path such as `$.expect.calls[0]` with the key or place that is taken in it,
+    and the path as a person writes it. msgspec calls the key of an object of values `[...]`; it is found again."""
+    way: list[tuple[Any, Any]] = []
+    where = ""
+    for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
+        taken: Any = name or index
+        if index == "...":
+            fits = list if way[-1][1] == "accept" else bool
+            taken = next(key for key, item in value.items() if not isinstance(item, fits))
+        elif index:
+            taken = int(index)
+        where += f"[{taken}]" if isinstance(taken, int) else f".{taken}"
+        way.append((value, taken))
+        value = value[taken]
+    return way, where.removeprefix(".")
+
+
+def _said(message: str) -> str:
+    """msgspec's words for types, as a person says them."""
+    wrong = re.fullmatch(r"Invalid enum value (.*)", message, re.DOTALL)
+    if wrong:
+        return f"{wrong[1]} is not known{did_you_mean(wrong[1], get_args(Order))}"
+
+    def words(found: re.Match[str]) -> str:
+        return " or ".join(_WORDS.get(word, word) for word in found[1].split(" | "))
+
+    message = re.sub(r"`([\w| ]+)`", words, message)
+    return f"{message[:1].lower()}{message[1:]}"
 
 
 def _rules(line: _Line) -> Iterable[str]:
@@ -409,6 +432,8 @@ def _rules(line: _Line) -> Iterable[str]:
         yield "expect.reject, when given, is true"
     if expect.inferred_goal is not None and expect.refuse:
         yield "expect.inferredGoal and expect.refuse exclude each other"
+    if line.limits.tool_calls is not None and line.limits.tool_calls < len(expect.expected_calls):
+        yield f"limits.tool_calls is {line.limits.tool_calls}, with {len(expect.expected_calls)} calls expected"
     yield from _rules_of_calls(line)
     yield from _rules_of_annotations(line)
 
@@ -432,6 +457,8 @@ def _rules_of_calls(line: _Line) -> Iterable[str]:
             if key not in call.input and key not in call.accept:
                 yield f"call {number}: optional {key!r} is pinned nowhere"
     for name in expect.forbid:
+        if name not in declared:
+            yield f"expect.forbid: {name!r} is not in tools{did_you_mean(name, declared)}"
         if any(call.name == name for call in expect.expected_calls):
             yield f"expect.forbid: {name!r} is an expected call"
     if expect.result is not None and expect.refuse:
@@ -447,6 +474,8 @@ def _rules_of_recovery(recover: Recover, line: _Line) -> Iterable[str]:
     if line.expect.refuse:
         yield "a refuse case must not have expect.recover"
         return
+    if not line.expect.expected_calls:
+        yield "expect.recover needs expect.calls"
     for role, name in (("after", recover.after), ("fallback", recover.fallback)):
         if name not in line.tools:
             yield f"expect.recover.{role}: {name!r} is not in tools{did_you_mean(name, line.tools)}"
@@ -466,15 +495,23 @@ def _rules_of_annotations(line: _Line) -> Iterable[str]:
             yield "expect.candidateResults must name at least one call"
         for call in expect.candidate_results:
             if call.name not in declared:
-                yield f"expect.candidateResults: {call.name!r} is not in tools"
+                near = did_you_mean(call.name, declared)
+                yield f"expect.candidateResults: {call.name!r} is not in tools{near}"
     if line.trace is not None:
         if not line.trace:
             yield "trace must name at least one observed call"
         for call in line.trace:
             if call.name not in declared:
                 yield f"trace: {call.name!r} is not in tools{did_you_mean(call.name, declared)}"
-    if expect.inferred_goal is not None and not line.trace:
-        yield "expect.inferredGoal needs a trace"
+    for key, given in (
+        ("inferredGoal", expect.inferred_goal is not None),
+        ("reject", expect.reject),
+        ("ambiguousGoals", expect.ambiguous_goals is not None),
+    ):
+        if given and not line.trace:
+            yield f"expect.{key} needs a trace"
+    if expect.reject and expect.ambiguous_goals is not None:
+        yield "expect.reject and expect.ambiguousGoals exclude each other"
     if expect.reject and not expect.refuse:
         yield "expect.reject belongs to a refuse case"
     if expect.ambiguous_goals is not None:
@@ -486,12 +523,15 @@ def _rules_of_annotations(line: _Line) -> Iterable[str]:
         yield 'floorExpect must be {"refuse": true}'
 
 
-def select(cases: Sequence[Case], *, groups: Iterable[str] = (), only: Iterable[str] = ()) -> tuple[Case, ...]:
+def select(
+    cases: Sequence[Case], *, groups: Iterable[str] = (), only: Iterable[str] = ()
+) -> tuple[Case, ...]:
     """The cases of the named groups whose ids match one of the globs in `only` (ids compared as text).
 
     An empty filter lets everything through; a group or glob that matches nothing is an error.
     """
-    groups, only = tuple(groups), tuple(only)
+    groups = (groups,) if isinstance(groups, str) else tuple(groups)
+    only = (only,) if isinstance(only, str) else tuple(only)
     known = {case.group for case in cases}
     folded = {group.casefold(): group for group in known}
     wanted = set()
@@ -501,10 +541,15 @@ def select(cases: Sequence[Case], *, groups: Iterable[str] = (), only: Iterable[
         wanted.add(folded[group.casefold()])
     chosen = [case for case in cases if not groups or case.group in wanted]
     for glob in only:
-        if not any(fnmatch.fnmatchcase(case.id, glob) for case in chosen):
+        if not any(_matches(case.id, glob) for case in chosen):
             ids = [case.id for case in chosen]
             raise LabError(f"no case matches {glob!r}{did_you_mean(glob, ids)}")
-    return tuple(c for c in chosen if not only or any(fnmatch.fnmatchcase(c.id, glob) for glob in only))
+    return tuple(case for case in chosen if not only or any(_matches(case.id, glob) for glob in only))
+
+
+def _matches(case_id: str, glob: str) -> bool:
+    """An id is also its own glob, whatever brackets and stars are in it."""
+    return case_id == glob or fnmatch.fnmatchcase(case_id, glob)
 
 
 def _card(path: Path) -> tuple[str | None, str | None]:

@@ -54,12 +54,18 @@ class Cell:
 
 
 def _percent(count: int, of: int) -> str:
-    """Rounded to a whole percent, but never so that a failing count reads as a passing one (49.6 % is not 50 %)."""
-    share = 100 * count / of
-    text = f"{share:.0f}"
-    if (count and text == "0") or (share < 100 * COMPLETION_FLOOR <= float(text)):
-        text = f"{share:.1f}"
-    return f"{text}%"
+    """Rounded half up to a whole percent, with as many places as it takes never to read as zero when it is not, nor
+    as passing when it is not (49.96 % is neither 50 % nor 50.0 %)."""
+    floor = 100 * COMPLETION_FLOOR
+    for places in range(10):
+        unit: int = 10**places
+        # exact in whole numbers: half of a last place is rounded up, as the ladder's own report does
+        units = (2 * 100 * unit * count + of) // (2 * of)
+        reads_as_zero = count > 0 and units == 0
+        reads_as_passing = count < COMPLETION_FLOOR * of and units >= floor * unit
+        if not reads_as_zero and not reads_as_passing:
+            break
+    return f"{units // unit}.{units % unit:0{places}d}%" if places else f"{units}%"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,18 @@ import msgspec
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _encode = msgspec.json.Encoder(order="sorted").encode
 
+MAX_DEPTH = 100
+"""How deep a JSON value may be nested: far beyond what tools take, and well within what every reader of JSON can."""
+
 
 class NotJson(ValueError):
     """A value that JSON cannot hold; the message says where."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        self.reason = reason
+        self.path = path
+        where = path if len(path) <= 120 else f"{path[:119]}…"
+        super().__init__(f"${where}: {reason}")
 
 
 def same(a: Any, b: Any) -> bool:
@@ -29,32 +38,52 @@ def same(a: Any, b: Any) -> bool:
     return not isinstance(b, dict | list | tuple) and bool(a == b)
 
 
-def plain(value: Any, where: str = "$") -> Any:
+def plain(value: Any) -> Any:
     """A private copy of a JSON value (tuples become lists); raises NotJson with the path of what JSON cannot hold."""
+    return _plain(value, MAX_DEPTH)
+
+
+def _plain(value: Any, room: int) -> Any:
     kind = type(value)
-    if kind is dict:
-        if all(type(k) is str and type(v) is str for k, v in value.items()):
-            return dict(value)
-        copy = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                raise NotJson(f"{where}: the key {key!r} is not a string")
-            copy[key] = plain(item, f"{where}.{key}")
-        return copy
-    if kind is list or kind is tuple:
-        return [plain(item, f"{where}[{n}]") for n, item in enumerate(value)]
+    if kind is str:
+        return value if value.isascii() else _encodable(value)
     if kind in _SCALARS:
         if kind is float and not math.isfinite(value):
-            raise NotJson(f"{where}: {value} is no JSON number")
+            raise NotJson(f"{value} is no JSON number")
         if kind is int and not -(2**63) <= value < 2**64:
-            raise NotJson(f"{where}: the integer {value} does not fit into 64 bits")
-        if kind is str and not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError as error:
-                raise NotJson(f"{where}: text with a lone surrogate at {error.start}") from None
+            raise NotJson("the integer does not fit into 64 bits")
         return value
-    raise NotJson(f"{where}: a {kind.__name__} is no JSON value")
+    if kind is not dict and kind is not list and kind is not tuple:
+        raise NotJson(f"a {kind.__name__} is no JSON value")
+    if not room:
+        raise NotJson(f"nested deeper than {MAX_DEPTH} levels")
+    at: int | str | None = None
+    try:
+        if kind is dict:
+            copy = {}
+            for key, item in value.items():
+                at = None
+                if type(key) is not str:
+                    raise NotJson(f"a key is a {type(key).__name__}, not text")
+                at = key if key.isascii() else _encodable(key)
+                copy[at] = _plain(item, room - 1)
+            return copy
+        entries: list[Any] = []
+        for item in value:
+            at = len(entries)
+            entries.append(_plain(item, room - 1))
+        return entries
+    except NotJson as wrong:
+        here = "" if at is None else f"[{at}]" if type(at) is int else f".{at:.80}"
+        raise NotJson(wrong.reason, here + wrong.path) from None
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise NotJson(f"text with a lone surrogate at {error.start}") from None
+    return text
 
 
 def canonical(value: Any) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, ExpectedCall
-from agentbench_lab.grading.grade import shown
+from agentbench_lab.grading.grade import cut, shown
 from agentbench_lab.values import same
 
 _ABSENT = object()
@@ -21,7 +21,9 @@ def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | N
     `stringified_arg` and still fails.
     """
     if len(expected) != len(calls):
-        return f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {_wanted(expected)}"
+        return (
+            f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {_wanted(expected)}"
+        )
     for number, (want, call) in enumerate(zip(expected, calls, strict=True), start=1):
         if want.name != call.name:
             return f"call {number}: {call.name} instead of {want.name}"
@@ -87,13 +89,12 @@ def _spells(got: Any, want: Any) -> bool:
         return False
     try:
         return same(msgspec.json.decode(got), want)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
 
 
 def _brief(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut(msgspec.json.encode(value).decode(), 60)
 
 
 def _wanted(expected: Sequence[ExpectedCall]) -> str:

@@ -13,6 +13,9 @@ from agentbench_lab.worlds.toolbox import LedgerRow
 
 Problems = tuple[BindingProblem, ...]
 
+STOPS = ("timeout", "budget", "driver_error")
+"""The ways to stop that are outcomes of their own."""
+
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
     """What the runner saw, beside what the driver said.
@@ -57,7 +60,9 @@ class Grade(Struct, frozen=True):
     def reasons(self) -> tuple[str, ...]:
         """The details of the checks that failed and gate."""
         return tuple(
-            check.detail or f"{check.name} failed" for check in self.checks if check.gates and not check.passed
+            check.detail or f"{check.name} failed"
+            for check in self.checks
+            if check.gates and not check.passed
         )
 
 
@@ -69,9 +74,7 @@ def judged(
 ) -> Grade:
     """The grade of a judged trial; its class follows from the taxonomy."""
     cls = _CLASS[outcome]
-    return Grade(
-        outcome, cls, cls == "success", completed, result_completed, hallucinated, tuple(checks)
-    )
+    return Grade(outcome, cls, cls == "success", completed, result_completed, hallucinated, tuple(checks))
 
 
 def excluded(why: str, owner: str) -> Grade:
@@ -82,17 +85,30 @@ def excluded(why: str, owner: str) -> Grade:
 def hallucinations(calls: Sequence[Call], problems: Sequence[Problems]) -> list[str]:
     """Each hallucinated call as `name[reason, ...]`."""
     return [
-        f"{call.name or '«no name»'}[{', '.join(dict.fromkeys(p.reason for p in found))}]"
+        f"{cut(call.name) or '«no name»'}[{', '.join(dict.fromkeys(p.reason for p in found))}]"
         for call, found in zip(calls, problems, strict=True)
         if found
     ]
 
 
 def shown(calls: Sequence[Call]) -> str:
-    """Calls in words: `tool(key=value) → tool()`."""
-    return " → ".join(_shown(call) for call in calls) or "no call"
+    """Calls in words: `tool(key=value) → tool()`; long values and long lists are cut."""
+    words = [_shown(call) for call in calls[:_MOST]]
+    if len(calls) > _MOST:
+        words.append(f"{len(calls) - _MOST} more")
+    return " → ".join(words) or "no call"
+
+
+_MOST = 12
 
 
 def _shown(call: Call) -> str:
-    arguments = ", ".join(f"{key}={value!r}" for key, value in call.input.items())
-    return f"{call.name}({arguments})"
+    arguments = [f"{cut(key)}={cut(repr(value))}" for key, value in list(call.input.items())[:_MOST]]
+    if len(call.input) > _MOST:
+        arguments.append(f"{len(call.input) - _MOST} more")
+    return f"{cut(call.name)}({', '.join(arguments)})"
+
+
+def cut(text: str, most: int = 80) -> str:
+    """The text, or its beginning when it is longer than a line of a report should be."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from agentbench_lab.cases import Call, Case, Expect, ExpectedCall
-from agentbench_lab.grading.grade import Check, Evidence, Grade, excluded, hallucinations, judged, shown
+from agentbench_lab.grading.grade import (
+    STOPS,
+    Check,
+    Evidence,
+    Grade,
+    excluded,
+    hallucinations,
+    judged,
+    shown,
+)
 from agentbench_lab.transcripts import Transcript
+
 
 def grade_original(case: Case, transcript: Transcript, evidence: Evidence) -> Grade:
     """Judge by the ladder's literal rule (its document, "The grade"; corner cases as its grader decides them)."""
@@ -36,11 +47,13 @@ def grade_original(case: Case, transcript: Transcript, evidence: Evidence) -> Gr
     if expect.result is not None:
         equal = _same_set(transcript.result, expect.result)
         result_completed = not invented and ended and equal
-        checks.append(Check("result", equal, "" if equal else _result_detail(transcript, expect), gates=False))
+        checks.append(
+            Check("result", equal, "" if equal else _result_detail(transcript, expect), gates=False)
+        )
     if invented:
         outcome = "hallucinated_call"
-    elif not ended:
-        outcome = transcript.stop if transcript.stop in ("timeout", "budget", "driver_error") else "budget"
+    elif not ended or (wrong is not None and transcript.stop in STOPS):
+        outcome = transcript.stop if transcript.stop in STOPS else "budget"
     elif completed and not proven:
         outcome = "unproven"
     return judged(outcome, completed, result_completed, bool(invented), checks)
@@ -84,11 +97,18 @@ def _annotation(expect: Expect, transcript: Transcript) -> str | None:
     return None
 
 
+_SPACE = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What the original's language trims."""
+
+
 def _all_match(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> bool:
     return len(expected) == len(calls) and all(
         want.name == call.name
         and all(
-            _text(call.input.get(key)).strip() == _text(value).strip() for key, value in want.input.items()
+            _text(call.input.get(key)).strip(_SPACE) == _text(value).strip(_SPACE)
+            for key, value in want.input.items()
         )
         for want, call in zip(expected, calls, strict=True)
     )
@@ -101,16 +121,33 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(_text(item) for item in value)
+        return ",".join(map(_text, value))
     if isinstance(value, dict):
         return "[object Object]"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _number(value: float) -> str:
+    """Number::toString of ECMAScript: every number is a double; below 1e21 and from 1e-6 there is no exponent."""
+    if not value:
+        return "0"
+    if value < 0:
+        return f"-{_number(-value)}"
+    _, parts, power = Decimal(repr(float(value))).normalize().as_tuple()
+    digits = "".join(map(str, parts))
+    point = len(digits) + int(power)
+    if 0 < point <= 21:
+        whole, rest = digits[:point].ljust(point, "0"), digits[point:]
+        return f"{whole}.{rest}" if rest else whole
+    if -6 < point <= 0:
+        return f"0.{'0' * -point}{digits}"
+    mantissa = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{mantissa}e{point - 1:+d}"
 
 
 def _key(call: Call) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return call.name, tuple(sorted((key, _text(value)) for key, value in call.input.items()))
+    pairs = ((key, "null" if value is None else _text(value)) for key, value in call.input.items())
+    return call.name, tuple(sorted(pairs))
 
 
 def _same_set(produced: Iterable[Any] | None, wanted: Iterable[Any]) -> bool:
@@ -126,6 +163,6 @@ def _proof_chain(proof: Sequence[dict[str, Any]]) -> bool:
     """Non-empty, no step that failed, and every causal link from the graph or an earlier step, one from the graph."""
     if not proof or any(step.get("ok") is False for step in proof):
         return False
-    producers = [step.get("producer") for step in proof if step.get("step") == "causal-link"]
-    well_formed = all(p == "graph" or re.fullmatch(r"step-\d+", str(p)) for p in producers)
+    producers = [_text(step.get("producer")) for step in proof if step.get("step") == "causal-link"]
+    well_formed = all(p == "graph" or re.fullmatch(r"step-[0-9]+", p) for p in producers)
     return well_formed and (not producers or "graph" in producers)

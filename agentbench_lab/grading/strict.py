@@ -9,7 +9,17 @@ from collections.abc import Sequence
 
 from agentbench_lab.cases import Call, Case, Expect
 from agentbench_lab.grading.calls import mismatch
-from agentbench_lab.grading.grade import Check, Evidence, Grade, excluded, hallucinations, judged, shown
+from agentbench_lab.grading.grade import (
+    STOPS,
+    Check,
+    Evidence,
+    Grade,
+    cut,
+    excluded,
+    hallucinations,
+    judged,
+    shown,
+)
 from agentbench_lab.grading.proof import unsound, unsound_goal
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import same
@@ -22,7 +32,7 @@ _OK = {
     )
 }  # fmt: skip
 _RESULT_OK = Check("result", True, gates=False)
-_STOPS = ("timeout", "budget", "driver_error")
+_DERIVED = Check("proof", True, "derived from the ledger")
 
 
 def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grade:
@@ -51,17 +61,17 @@ def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grad
     if unborne is not None and named is None:
         named = "false_success"
 
-    ended = transcript.terminated and transcript.stop not in _STOPS
+    ended = transcript.terminated and transcript.stop not in STOPS
     if expect.terminates:
         checks.append(_check("terminated", None if ended else _unended(transcript)))
     if not ended and expect.terminates and named is None:
-        named = transcript.stop if transcript.stop in _STOPS else "budget"
+        named = transcript.stop if transcript.stop in STOPS else "budget"
 
     wrong, outcome = _outcome(expect, key, transcript)
     checks.append(_check(key, wrong))
     completed = wrong is None and unborne is None
     if wrong is not None and named is None:
-        named = transcript.stop if transcript.stop in _STOPS else outcome
+        named = transcript.stop if transcript.stop in STOPS else outcome
 
     if expect.recover is not None:
         wrong = _unrecovered(expect, transcript.calls, bearing, evidence.ledger)
@@ -75,15 +85,17 @@ def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grad
             wrong = unsound_goal(transcript, case.task.trace, evidence.goals)
         else:
             wrong = unsound(transcript, [None if at is None else evidence.ledger[at] for at in bearing])
-        checks.append(_check("proof", wrong))
+        checks.append(_DERIVED if wrong is None and not transcript.proof else _check("proof", wrong))
         if wrong is not None and named is None:
             named = "unproven"
 
     result_completed = completed
     if expect.result is not None:
         equal = transcript.result is not None and set(transcript.result) == set(expect.result)
-        result_completed = equal and not hallucinated and ended
-        checks.append(_RESULT_OK if equal else Check("result", False, _composed(transcript, expect), gates=False))
+        result_completed = equal and not hallucinated and (ended or not expect.terminates)
+        checks.append(
+            _RESULT_OK if equal else Check("result", False, _composed(transcript, expect), gates=False)
+        )
 
     return judged(named or outcome, completed, result_completed, hallucinated, checks)
 
@@ -102,7 +114,7 @@ def _invented(transcript: Transcript, evidence: Evidence) -> list[str]:
     for row in evidence.ledger:
         if row.status == "undeclared" or row.status == "malformed":
             reasons = ", ".join(dict.fromkeys(problem.reason for problem in row.problems)) or row.status
-            found.append(f"{row.name}[{reasons}]")
+            found.append(f"{cut(row.name) or '«no name»'}[{reasons}]")
     return list(dict.fromkeys(found))
 
 
@@ -160,13 +172,15 @@ def _instead(call: Call, ledger: Sequence[LedgerRow]) -> str:
         if row.name == call.name and same(row.input, call.input):
             if row.status == "ok":
                 return "which came in another order"
-            return f"which failed: {row.text}" if row.text else f"which came back {row.status}"
+            return f"which failed: {cut(row.text, 400)}" if row.text else f"which came back {row.status}"
     return "which the ledger does not have"
 
 
 def _unended(transcript: Transcript) -> str:
-    reason = f": {transcript.notes[-1]}" if transcript.notes and transcript.stop != "done" else ""
-    return f"did not end ({transcript.stop}){reason}" if transcript.stop != "done" else "did not end"
+    if transcript.stop == "done":
+        return "did not end"
+    note = _note(transcript)
+    return f"did not end ({transcript.stop}){f': {note}' if note else ''}"
 
 
 def _outcome(expect: Expect, key: str, transcript: Transcript) -> tuple[str | None, str]:
@@ -175,12 +189,12 @@ def _outcome(expect: Expect, key: str, transcript: Transcript) -> tuple[str | No
     if key == "calls":
         wrong = mismatch(expect.expected_calls, calls)
         if wrong is None:
-            if transcript.refused:
+            if _refuses(transcript):
                 return "refused beside the expected calls", "over_refusal"
             return None, "correct_calls"
         if calls:
             return wrong, "wrong_calls"
-        if transcript.refused:
+        if _refuses(transcript):
             return f"refused{_because(transcript)}; expected {_first(expect)}", "over_refusal"
         return f"no call; expected {_first(expect)}", "no_answer"
     if key == "refuse":
@@ -191,13 +205,18 @@ def _outcome(expect: Expect, key: str, transcript: Transcript) -> tuple[str | No
         return _annotation(expect, transcript)
     if calls:
         return f"expected a goal, got {shown(calls)}", "wrong_calls"
-    if transcript.refused or transcript.reject or transcript.ambiguous_goals is not None:
+    if _refuses(transcript):
         return f"refused; the trace fits {expect.inferred_goal}", "over_refusal"
     if transcript.inferred_goal is None:
         return "no goal was named", "no_answer"
     if transcript.inferred_goal != expect.inferred_goal:
         return f"named {transcript.inferred_goal}; the trace fits {expect.inferred_goal}", "wrong_calls"
     return None, "correct_goal"
+
+
+def _refuses(transcript: Transcript) -> bool:
+    """Whether it refuses in one of the three ways; a refusal that is asked for has to say `refused` itself."""
+    return transcript.refused or transcript.reject or transcript.ambiguous_goals is not None
 
 
 def _annotation(expect: Expect, transcript: Transcript) -> tuple[str | None, str]:
@@ -213,9 +232,16 @@ def _annotation(expect: Expect, transcript: Transcript) -> tuple[str | None, str
         for call in produced:
             if not any(call.name == other.name and same(call.input, other.input) for other in wanted):
                 return f"{shown([call])} is no candidate", "wrong_calls"
-    if expect.reject and not transcript.reject:
-        return "refused without rejecting the trace", "no_answer"
+    if (expect.reject or expect.ambiguous_goals is not None) and transcript.inferred_goal is not None:
+        return f"refused, and named {transcript.inferred_goal} too", "wrong_calls"
+    if expect.reject:
+        if transcript.ambiguous_goals is not None:
+            return f"named {_set(transcript.ambiguous_goals)}; the trace fits no goal", "wrong_calls"
+        if not transcript.reject:
+            return "refused without rejecting the trace", "no_answer"
     if expect.ambiguous_goals is not None:
+        if transcript.reject:
+            return f"rejected the trace; tied are {_set(expect.ambiguous_goals)}", "wrong_calls"
         if transcript.ambiguous_goals is None:
             return "refused without naming the tied goals", "no_answer"
         if set(transcript.ambiguous_goals) != set(expect.ambiguous_goals):
@@ -232,23 +258,31 @@ def _unrecovered(
     """Whether the ledger shows the step failing or coming back empty, and the fallback after it."""
     recover = expect.recover
     assert recover is not None
+    wrong = f"{recover.after} was not tried"
     for number, (call, at) in enumerate(zip(calls, bearing, strict=True)):
         if call.name != recover.after or at is None:
             continue
         row = ledger[at]
         if row.status == "ok" and row.value:
-            return f"{recover.after} came back with {len(row.value) if hasattr(row.value, '__len__') else 1} entries"
-        if any(
+            found = f"{len(row.value)} entries" if isinstance(row.value, list | dict) else "a value"
+            wrong = f"{recover.after} came back with {found}"
+        elif any(
             later.name == recover.fallback and place is not None and place > at
             for later, place in zip(calls[number + 1 :], bearing[number + 1 :], strict=True)
         ):
             return None
-        return f"{recover.fallback} does not follow {recover.after}"
-    return f"{recover.after} was not tried"
+        else:
+            wrong = f"{recover.fallback} does not follow {recover.after}"
+    return wrong
 
 
 def _because(transcript: Transcript) -> str:
-    return f" ({transcript.notes[-1]})" if transcript.notes else ""
+    note = _note(transcript)
+    return f" ({note})" if note else ""
+
+
+def _note(transcript: Transcript) -> str:
+    return cut(transcript.notes[-1], 400) if transcript.notes else ""
 
 
 def _first(expect: Expect) -> str:
@@ -256,7 +290,9 @@ def _first(expect: Expect) -> str:
 
 
 def _set(words: Sequence[str]) -> str:
-    return "{" + ", ".join(sorted(set(words))) + "}"
+    unique = sorted(set(words))
+    more = f", {len(unique) - 12} more" if len(unique) > 12 else ""
+    return "{" + ", ".join(map(cut, unique[:12])) + more + "}"
 
 
 def _composed(transcript: Transcript, expect: Expect) -> str:

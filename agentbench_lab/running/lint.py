@@ -18,6 +18,7 @@ from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean
 from agentbench_lab.grading import Evidence, grade
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import plain, same
+from agentbench_lab.worlds.capabilities import Capability
 from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox, World
 
@@ -31,6 +32,8 @@ def lint_suite(path: str | Path, *, world: str | Path | World | None = None) -> 
         suite = load_suite(path)
     except ProblemsError as error:
         return error.problems
+    except LabError as error:
+        return (Problem(str(path), 0, str(error).removeprefix(f"{path}: ")),)
     return lint_cases(suite, world=world)
 
 
@@ -45,7 +48,8 @@ def lint_cases(suite: Suite, *, world: str | Path | World | None = None) -> tupl
             message = str(error).removeprefix(f"{case.file}:{case.line}: ")
             problems.append(Problem(case.file, case.line, message))
             continue
-        problems += [Problem(case.file, case.line, f"{case.id}: {text}") for text in _case(case, of_case)]
+        texts = dict.fromkeys(_case(case, of_case))
+        problems += [Problem(case.file, case.line, f"{case.id}: {text}") for text in texts]
     return tuple(problems)
 
 
@@ -78,7 +82,8 @@ def _calls_bind(case: Case, world: World) -> Iterator[str]:
                 yield f"{where} cannot bind: {problem.reason} {problem.detail}{hint}"
         capability = world.registry.by_name.get(call.name)
         if capability is not None:
-            for misfit in capability.misfits(call.input):
+            known = {key: value for key, value in call.input.items() if key in capability.accepted}
+            for misfit in capability.misfits(known):
                 yield f"{where}: {misfit.detail}"
     for number, expected in enumerate(case.expect.expected_calls, 1):
         capability = world.registry.by_name.get(expected.name)
@@ -87,9 +92,26 @@ def _calls_bind(case: Case, world: World) -> Iterator[str]:
         for key, values in expected.accept.items():
             if key not in capability.accepted:
                 yield f"call {number}: accept.{key}: {expected.name} has no argument {key!r}"
+                continue
             for value in values:
                 for misfit in capability.misfits({key: value}):
                     yield f"call {number}: accept: {misfit.detail}"
+        yield from (f"call {number}: {text}" for text in _idle_pins(expected, capability))
+
+
+def _idle_pins(expected: ExpectedCall, capability: Capability) -> Iterator[str]:
+    """Pinned arguments that cannot tell a right call from a wrong one."""
+    for key in expected.optional:
+        if key in capability.required:
+            yield f"optional {key!r}: {expected.name} cannot be called without it"
+    for parameter in capability.parameters:
+        schema = parameter.schema or {}
+        possible = [True, False] if schema.get("type") == "boolean" else schema.get("enum")
+        allowed = [*expected.accept.get(parameter.name, ())]
+        if allowed and parameter.name in expected.input:
+            allowed.append(expected.input[parameter.name])
+        if possible and allowed and all(any(same(one, other) for other in allowed) for one in possible):
+            yield f"accept.{parameter.name} lists every value there is, so the argument does not matter"
 
 
 def _near_key(detail: str, call: Call, world: World) -> str:
@@ -108,9 +130,15 @@ def _literals(case: Case, world: World) -> Iterator[str]:
     toolbox = Toolbox(world.fork(), case.task.tools)
     failing = case.expect.recover.after if case.expect.recover else None
     for number, expected in enumerate(case.expect.expected_calls, 1):
-        seen = toolbox.call(expected.name, _filled(expected))
+        arguments = _filled(expected)
+        seen = toolbox.call(expected.name, arguments)
         if not seen.ok and expected.name != failing:
             yield f"call {number}: stale literal: {seen.text}"
+        for key, values in expected.accept.items():
+            for value in values:
+                seen = Toolbox(world.fork(), case.task.tools).call(expected.name, {**arguments, key: value})
+                if not seen.ok and expected.name != failing:
+                    yield f"call {number}: accept.{key}: stale literal: {seen.text}"
     for number, call in enumerate(case.expect.candidate_results or (), 1):
         seen = toolbox.call(call.name, call.input)
         if not seen.ok:
@@ -217,40 +245,54 @@ def _mutants(case: Case, reference: Transcript) -> Iterator[tuple[str, Transcrip
         yield "reject", replace(reject=False)
     if expect.refuse:
         yield "refuse", replace(refused=False)
+    if expect.terminates:
+        yield "terminates", replace(terminated=False)
 
 
 def _changed_call(call: Call, wanted: ExpectedCall, tools: Sequence[str]) -> Iterable[tuple[str, Call]]:
     """The call with one pinned leaf changed, each in turn."""
     yield "name", Call(next((name for name in tools if name != call.name), _other(call.name)), call.input)
-    for key in {*wanted.input, *wanted.accept}:
+    for key in dict.fromkeys((*wanted.input, *wanted.accept)):
         allowed = [*([wanted.input[key]] if key in wanted.input else []), *wanted.accept.get(key, ())]
-        for path, value in _leaves(call.input[key], f"input.{key}"):
-            if not any(same(value, other) for other in allowed):
-                yield path, Call(call.name, {**call.input, key: value})
+        for path, value in _leaves(call.input[key], f"input.{key}", allowed):
+            yield path, Call(call.name, {**call.input, key: value})
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """`value` with one leaf replaced by an unequal one, for every leaf."""
+def _leaves(value: Any, path: str, allowed: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """`value` with one leaf replaced, so that the whole is none of the allowed values, for every leaf."""
+    for where, changed in _replaced(value, path):
+        fresh = next((other for other in changed if not any(same(other, one) for one in allowed)), _NOTHING)
+        if fresh is not _NOTHING:
+            yield where, fresh
+
+
+_NOTHING = object()
+
+
+def _replaced(value: Any, path: str) -> Iterator[tuple[str, Iterator[Any]]]:
+    """Per leaf of `value` its path and copies of `value` with another value there, as many as are asked for."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            for where, other in _leaves(item, f"{path}.{key}"):
-                yield where, {**plain(value), key: other}
+            for where, others in _replaced(item, f"{path}.{key}"):
+                yield where, ({**plain(value), key: other} for other in others)
     elif isinstance(value, list) and value:
         for at, item in enumerate(value):
-            for where, other in _leaves(item, f"{path}[{at}]"):
-                copy = plain(value)
-                copy[at] = other
-                yield where, copy
+            for where, others in _replaced(item, f"{path}[{at}]"):
+                yield where, ([*plain(value[:at]), other, *plain(value[at + 1 :])] for other in others)
     else:
-        yield path, _other(value)
+        yield path, _others(value)
 
 
-def _other(value: Any) -> Any:
-    """A value of the same type, where it has one, that is not this one."""
+def _others(value: Any) -> Iterator[Any]:
+    """Values that are not this one, the alike ones first."""
     if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + 1
-    if isinstance(value, str):
-        return f"{value}~"
-    return ["~"] if isinstance(value, list) else "~"
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (n for n in range(64) if n != value)
+    elif isinstance(value, str):
+        yield from (value + "~" * n for n in range(1, 65))
+    yield from ("~", None, ["~"])
+
+
+def _other(value: str) -> str:
+    return f"{value}~"

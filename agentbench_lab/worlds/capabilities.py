@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct, field
 
 from agentbench_lab.cases import Goal
+from agentbench_lab.values import plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 
 Reason = Literal["unknown-tool", "undeclared", "unknown-arg", "missing-arg"]
@@ -103,7 +106,7 @@ class Capability(Struct, frozen=True, dict=True):
         schema: dict[str, Any] = {
             "type": "object",
             "properties": {
-                p.name: {**(p.schema or {"type": "string"}), "description": p.note or p.kind}
+                p.name: {**plain(p.schema or {"type": "string"}), "description": p.note or p.kind}
                 for p in self.parameters
             },
             "required": list(self.required),
@@ -134,10 +137,12 @@ class Registry(Struct, frozen=True, dict=True):
         both = set(names) & set(self.excluded)
         if both:
             raise ValueError(f"registered and excluded at once: {sorted(both)}")
+        msgspec.structs.force_setattr(self, "excluded", MappingProxyType(dict(self.excluded)))
 
     @cached_property
-    def by_name(self) -> dict[str, Capability]:
-        return {c.name: c for c in self.capabilities}
+    def by_name(self) -> Mapping[str, Capability]:
+        # drivers can reach this: it must not be theirs to change
+        return MappingProxyType({c.name: c for c in self.capabilities})
 
     @property
     def names(self) -> tuple[str, ...]:

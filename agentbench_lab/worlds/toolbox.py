@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from agentbench_lab.transcripts import Observation, Status
@@ -18,6 +19,8 @@ from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Reg
 
 TEXT_LIMIT = 8_000
 """Characters of an observation's text that an agent is shown and the ledger keeps."""
+CLOSING_S = 1.0
+"""Seconds for which the end of a trial waits for a call that is under way."""
 
 
 class Fact(Struct, frozen=True, omit_defaults=True):
@@ -76,6 +79,10 @@ class LedgerRow(Struct, frozen=True, omit_defaults=True):
     effects: tuple[Effect, ...] = ()
     changes: bool = False
     diff: Any = None
+
+
+_write_row = msgspec.json.Encoder().encode
+_read_row = msgspec.json.Decoder(LedgerRow).decode
 
 
 class Tool(Struct, frozen=True):
@@ -162,7 +169,8 @@ class Toolbox:
 
     @property
     def ledger(self) -> tuple[LedgerRow, ...]:
-        return tuple(self._rows)
+        """What has happened so far, in copies."""
+        return tuple(_read_row(_write_row(row)) for row in self._rows)
 
     @property
     def registry(self) -> Registry:
@@ -177,13 +185,22 @@ class Toolbox:
             for name in self.names
             if name in known
         )
-        return declared + tuple(tool for tool in CONTROL_TOOLS if tool.name not in self._declared)
+        return declared + tuple(
+            Tool(tool.name, tool.description, plain(tool.input_schema))
+            for tool in CONTROL_TOOLS
+            if tool.name not in self._declared
+        )
 
     def close(self) -> tuple[LedgerRow, ...]:
         """End the trial: what a driver left behind calls from now on is not run. Returns the ledger."""
-        with self._lock:
-            self._open = False
+        self._open = False
+        # a call that is under way is waited for, but not for ever: it may be what hangs
+        waited = self._lock.acquire(timeout=CLOSING_S)
+        try:
             return tuple(self._rows)
+        finally:
+            if waited:
+                self._lock.release()
 
     def call(self, name: str, input: Any = None) -> Observation:
         """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""

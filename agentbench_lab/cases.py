@@ -27,7 +27,7 @@ RUNGS = tuple(f"TOOL-{n}" for n in range(10))
 Order = Literal["positional"]
 
 
-class Call(Struct, frozen=True, forbid_unknown_fields=True):
+class Call(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One tool call: the tool's name and its arguments, a JSON object."""
 
     name: str

@@ -5,8 +5,11 @@ Exit codes: 0 done; 1 `--gate` and the gate failed; 2 a mistake of the caller's;
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +23,18 @@ if TYPE_CHECKING:
     from agentbench_lab.results.run import Run
 
 EXIT_GATE, EXIT_MISTAKE, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 1, 2, 3, 130
+WIDTH = 100
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="agentbench-lab", prog_name="agentbench-lab")
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, option, wanted: _version(context) if wanted else None,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Measure agents with numbers that can be checked.
 
@@ -56,11 +67,11 @@ def lint(suites: Sequence[str], world: str) -> None:
         problems = lint_suite(suite, world=world or None)
         found += len(problems)
         for problem in problems:
-            click.echo(str(problem))
+            _say(str(problem))
         if not problems:
             from agentbench_lab.cases import load_suite
 
-            click.echo(f"{suite}: {_many(len(load_suite(suite).cases), 'case')}, no problem")
+            _say(f"{suite}: {_many(len(load_suite(suite).cases), 'case')}, no problem")
     if found:
         raise LabError(_many(found, "problem"))
 
@@ -106,7 +117,7 @@ def run(
 ) -> None:
     """Run a suite by one or more drivers, grade it, save it, and print the metric pair and the gate."""
     from agentbench_lab.cases import Limits
-    from agentbench_lab.running.runner import DEFAULT_WALL_S, Interrupted, evaluate
+    from agentbench_lab.running.runner import DEFAULT_WALL_S, Incomplete, Interrupted, evaluate
 
     with _Progress() as progress:
         try:
@@ -129,12 +140,18 @@ def run(
             interrupted = False
         except Interrupted as error:
             finished, interrupted = error.run, True
+        except Incomplete as error:
+            _mistake(str(error))
+            sys.exit(EXIT_INCOMPLETE)
     _print_run(finished, as_json)
     if interrupted:
         sys.exit(EXIT_INTERRUPTED)
     if not finished.card.complete:
         sys.exit(EXIT_INCOMPLETE)
-    if gate and any(envelope.gated_at is not None for envelope in finished.card.envelope):
+    shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
+    if gate and shut:
+        for envelope in shut:
+            click.echo(f"gate failed: {envelope.driver}: {envelope.gated_at}", err=True)
         sys.exit(EXIT_GATE)
 
 
@@ -146,7 +163,10 @@ def show(run_folder: str, failed: bool, as_json: bool) -> None:
     """Print a finished run again: the metric pair, the gate, the outcomes."""
     from agentbench_lab.results.run import load_run
 
-    _print_run(load_run(run_folder), as_json, failed=failed)
+    found = load_run(run_folder)
+    _print_run(found, as_json, failed=failed)
+    if not found.card.complete:
+        sys.exit(EXIT_INCOMPLETE)
 
 
 @cli.command()
@@ -182,7 +202,7 @@ def report(notebook: str, parameters: Sequence[tuple[str, str]], out: str, execu
         from agentbench_lab.results.run import load_run
 
         _print_run(load_run(folder), as_json=False)
-    click.echo(f"report: {page}")
+    _say(f"report: {_near(page)}")
 
 
 @cli.command()
@@ -194,11 +214,12 @@ def drivers() -> None:
         try:
             loaded = load_driver(name)
         except LabError as error:
-            click.echo(f"{name:12} cannot be loaded: {error}")
+            _say(f"{name:12} cannot be loaded: {error}")
             continue
         about = (loaded.function.__doc__ or "").strip().splitlines() or [""]
-        click.echo(f"{name:12} {loaded.evidence:10} {about[0]}")
-    click.echo("Your own: package.module:name, a function of (task, tools, ctx).")
+        line = f"{name:12} {loaded.evidence:10} {about[0]}"
+        _say(click.wrap_text(line, WIDTH, subsequent_indent=" " * 24))
+    _say("Your own: package.module:name, a function of (task, tools, ctx).")
 
 
 @cli.command()
@@ -207,7 +228,7 @@ def notebooks() -> None:
     from agentbench_lab import reports
 
     for line in reports.notebook_list():
-        click.echo(line)
+        _say(line)
 
 
 def _print_run(finished: Run, as_json: bool, *, failed: bool = False) -> None:
@@ -227,22 +248,22 @@ def _print_run(finished: Run, as_json: bool, *, failed: bool = False) -> None:
             "gate": gates.to_dicts(),
             "outcomes": metrics.outcomes(finished.trials).to_dicts(),
         }
-        click.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
+        _say(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
         return
     banner = str(tables.banner(finished))
     if banner:
-        click.echo(banner)
-    click.echo(str(tables.ladder(pair)))
-    click.echo(str(tables.gate(gates)))
+        _say(click.wrap_text(banner, WIDTH))
+    _say(str(tables.ladder(pair)))
+    _say(str(tables.gate(gates)))
     if failed:
         strip = metrics.strip(finished.trials, finished.cases)
-        click.echo(str(tables.failures(strip, most=strip.height)))
+        _say(str(tables.failures(strip, most=strip.height)))
     counts = finished.card.counts
-    click.echo(
+    _say(
         f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}"
     )
     if finished.path is not None:
-        click.echo(f"run: {_near(finished.path)}")
+        _say(f"run: {_near(finished.path)}")
 
 
 class _Progress:
@@ -256,6 +277,7 @@ class _Progress:
         if self._bar is None:
             from tqdm import tqdm
 
+            tqdm.monitor_interval = 0  # no thread of its own
             self._bar = tqdm(total=asked, unit="trial", disable=None, leave=False, file=sys.stderr)
         self._bar.total = asked
         self._bar.update(finished - self._bar.n)
@@ -263,6 +285,21 @@ class _Progress:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _say(text: str) -> None:
+    """Print; a reader that has gone away (`| head -1`) changes nothing, least of all the exit code."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(context: click.Context) -> None:
+    from agentbench_lab.results.provenance import package_version
+
+    _say(f"agentbench-lab {package_version()}")
+    context.exit()
 
 
 def _many(count: int, what: str) -> str:
@@ -279,25 +316,40 @@ def _near(path: Path) -> str:
 
 def main() -> None:
     """The command line, with every mistake of the caller's as one clear line."""
-    sys.exit(_guarded(lambda: cli.main(prog_name="agentbench-lab", standalone_mode=False)))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a terminal that cannot show a sign shows its number
+            stream.reconfigure(errors="backslashreplace")
+    code = _guarded(lambda: cli.main(prog_name="agentbench-lab", standalone_mode=False))
+    if threading.active_count() > 1:
+        # threads that a driver left behind: Python would wait for some of them, for ever if they hang
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _guarded(call: Callable[[], Any]) -> int:
     try:
-        result = call()
-        sys.stdout.flush()
+        try:
+            result = call()
+        except SystemExit as left:
+            result = left.code
         return result if isinstance(result, int) else 0
     except LabError as error:
         return _mistake(str(error))
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return EXIT_MISTAKE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "agentbench-lab"
+        return _mistake(f"{' '.join(error.format_message().split())} (see {command} --help)")
+    except click.ClickException as error:
+        return _mistake(error.format_message())
     except (KeyboardInterrupt, click.exceptions.Abort):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _mistake(message: str) -> int:

@@ -12,7 +12,7 @@ Stop = Literal["done", "refused", "budget", "timeout", "driver_error", "infrastr
 Status = Literal["ok", "tool_error", "schema_error", "protocol_error", "malformed", "undeclared"]
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a trial used. Tokens lie in four disjoint buckets; money is micros of a dollar; wall time is seconds.
 
     None is unknown, which is never zero: a sum with an unknown part is unknown. `a + b` is one after the other,
@@ -69,7 +69,7 @@ def _plus(a: N | None, b: N | None) -> N | None:
     return None if a is None or b is None else a + b
 
 
-class Observation(Struct, frozen=True):
+class Observation(Struct, frozen=True, gc=False):
     """What a tool call gave back: its status, a text for the agent to read, and the value behind the text."""
 
     status: Status
@@ -81,7 +81,7 @@ class Observation(Struct, frozen=True):
         return self.status == "ok"
 
 
-class Transcript(Struct, frozen=True, omit_defaults=True):
+class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a driver says it did. `calls` are claims: the ledger of the toolbox has to bear them out.
 
     `refused` with `reject` or `ambiguous_goals` are the two refusals of goal recognition; `candidate_results` are the

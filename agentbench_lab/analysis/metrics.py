@@ -50,7 +50,8 @@ def ladder(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
 
     One row an arm, group and metric (passed, completed, result_completed, hallucinated): the rate over judged trials,
     `n` of `of`, with the trials that ended (`asked`) and the cases behind it. The interval is Wilson's at one trial a
-    case, a bootstrap over cases at several. Without a judged trial the estimate is null and `reason` says why.
+    case, a bootstrap over cases at several, and Wilson's with each case as one observation where the cases are all
+    alike (0 % in every trial is not known for sure). Without a judged trial the estimate is null and `reason` says why.
     """
     rows: list[dict[str, Any]] = []
     for arm, of_arm in _by_arm(frame(trials)):
@@ -70,10 +71,13 @@ def _rate(part: pl.DataFrame, column: str) -> dict[str, Any]:
         .sort("suite", "case_id")
     )
     n, of, cases = int(per_case["n"].sum()), int(per_case["of"].sum()), per_case.height
-    several = bool((per_case["of"] > 1).any()) if cases else False
-    interval = (
-        bootstrap_over_cases(per_case["n"].to_numpy(), per_case["of"].to_numpy()) if several else wilson(n, of)
-    )
+    estimator, interval = "wilson", wilson(n, of)
+    if cases and of > cases:
+        estimator = "bootstrap over cases"
+        interval = bootstrap_over_cases(per_case["n"].to_numpy(), per_case["of"].to_numpy())
+        if interval is not None and interval[0] == interval[1]:
+            # drawing from cases that are all alike gives no width: then each case is one observation
+            estimator, interval = "wilson over cases", wilson(n / of * cases, cases)
     low, high = interval if interval is not None else (None, None)
     return {
         "estimate": n / of if of else None,
@@ -83,7 +87,7 @@ def _rate(part: pl.DataFrame, column: str) -> dict[str, Any]:
         "of": of,
         "asked": part.height,
         "cases": cases,
-        "estimator": "bootstrap over cases" if several else "wilson",
+        "estimator": estimator,
         "reason": None if of else "no trial was judged",
     }
 
@@ -95,14 +99,19 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
     the rung fails) and `receipt`. `card` is the run's, whose envelope knows the rungs that were not asked.
     """
     trials = frame(trials)
-    skipped = {(e.driver, e.model, e.scaffold): e.receipts for e in card.envelope}
+    envelopes = {(e.driver, e.model, e.scaffold): e for e in card.envelope}
     rows = []
     for arm, of_arm in _by_arm(trials):
         cells = _cells(of_arm)
-        receipts = {text.split()[1]: text for text in skipped.get(tuple(arm.values()), ())}
+        envelope = envelopes.get(tuple(arm.values()))
+        receipts = {_of_receipt(text): text for text in (envelope.receipts if envelope else ())}
+        gated_at = (envelope.gated_at if envelope else None) or ""
         for group in in_order([*cells, *receipts]):
             found = cells.get(group)
             failure = found.failure() if found else None
+            if gated_at.startswith(f"{group} incomplete: "):
+                # rows know nothing of the trials that are missing; the card does
+                failure = gated_at
             rows.append(
                 {
                     **arm,
@@ -125,6 +134,11 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
         "receipt": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+def _of_receipt(text: str) -> str:
+    """The group of a receipt such as `rung TOOL-5 skipped: gated by …`."""
+    return text.removeprefix("rung ").partition(" skipped: ")[0]
 
 
 def _cells(of_arm: pl.DataFrame) -> dict[str, Cell]:

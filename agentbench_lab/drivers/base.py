@@ -12,10 +12,12 @@ A driver may carry three attributes: `evidence` ("simulated", "replayed" or "liv
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.metadata
 import inspect
+import math
 import random
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -80,7 +82,7 @@ class Context:
     capabilityByName = capability_by_name  # noqa: N815 - the ladder's own spelling
 
     def __getitem__(self, key: str) -> Any:
-        if key.startswith("_") or not hasattr(self, key):
+        if not isinstance(key, str) or key.startswith("_") or not hasattr(self, key):
             raise KeyError(key)
         return getattr(self, key)
 
@@ -118,6 +120,8 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
         module = getattr(driver, "__module__", "") or "?"
         name = getattr(driver, "__qualname__", type(driver).__name__)
         return _loaded(f"{module}:{name}", driver)
+    if not isinstance(driver, str):
+        raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
     where = known_drivers().get(driver, driver)
     module_name, colon, attribute = where.partition(":")
     if not colon:
@@ -134,14 +138,18 @@ def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        missing = f"no module {error.name!r}"
-        near = did_you_mean(module_name, (p.stem for p in Path.cwd().glob("*.py")), most=0)
-        raise LabError(f"driver {spec!r}: {missing} on PYTHONPATH or in the working folder{near}") from None
-    except Exception as error:
-        raise LabError(f"driver {spec!r}: importing it failed: {type(error).__name__}: {error}") from error
+        near = ""
+        if error.name == module_name:
+            near = did_you_mean(module_name, (p.stem for p in Path.cwd().glob("*.py")), most=0)
+        missing = f"no module {error.name!r} on PYTHONPATH or in the working folder{near}"
+        raise LabError(f"driver {spec!r}: {missing}") from None
+    except (Exception, SystemExit) as error:
+        said = " ".join(str(error).split())
+        raise LabError(f"driver {spec!r}: importing it failed: {type(error).__name__}: {said}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
-            names = [name for name, value in vars(found).items() if callable(value) and name[0] != "_"]
+            inside = getattr(found, "__dict__", {}).items()
+            names = [name for name, value in inside if callable(value) and not name.startswith("_")]
             raise LabError(f"driver {spec!r}: {module_name} has no {part!r}{did_you_mean(part, names)}")
         found = getattr(found, part)
     if not callable(found):
@@ -155,19 +163,21 @@ def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
     if evidence not in EVIDENCES:
         raise LabError(f"driver {name!r}: evidence {evidence!r}{did_you_mean(str(evidence), EVIDENCES)}")
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
-        parameters = []
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    required = [p for p in positional if p.default is p.empty]
-    if parameters and not variadic and not len(required) <= 3 <= len(positional):
-        shape = ", ".join(p.name for p in parameters)
-        raise LabError(f"driver {name!r} takes ({shape}); a driver takes (task, tools, ctx)")
+        names: list[str] = []
+    else:
+        names = list(signature.parameters)
+        try:
+            signature.bind(None, None, None)
+        except TypeError:
+            bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+            shape = inspect.Signature(bare)
+            raise LabError(f"driver {name!r} takes {shape}; a driver takes (task, tools, ctx)") from None
     return Loaded(
         name=name,
         function=function,
-        ladder_shaped=bool(positional) and positional[0].name == "request",
+        ladder_shaped=names[:1] == ["request"],
         evidence=evidence,
         version=str(getattr(function, "version", "") or _source_digest(function)),
         banner=str(getattr(function, "banner", "")),
@@ -176,12 +186,17 @@ def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
 
 def _source_digest(function: Callable[..., Any]) -> str:
     """The start of the digest of the source file (of the source text for a function of a notebook)."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    source: Any = inspect.unwrap(function)
+    if not inspect.isroutine(source) and not inspect.isclass(source):
+        source = type(source)
     try:
-        file = inspect.getsourcefile(inspect.unwrap(function))
+        file = inspect.getsourcefile(source)
         if file is not None and Path(file).is_file():
             text = Path(file).read_bytes()
         else:
-            text = inspect.getsource(function).encode()
+            text = inspect.getsource(source).encode()
     except (OSError, TypeError):
         return "unknown"
     return hashlib.sha256(text).hexdigest()[:16]
@@ -219,44 +234,53 @@ _KEYS = {
 
 
 def as_transcript(returned: Any) -> Transcript:
-    """What a driver gave back, as a transcript of private copies. Raises Nonsense with the reason."""
-    if type(returned) is Transcript:
-        copy = _copied(returned)
-        if copy is not None:
-            return copy
-        fields: Mapping[str, Any] = {name: getattr(returned, name) for name in Transcript.__struct_fields__}
-    elif isinstance(returned, Mapping):
-        fields = _by_field(returned)
-    else:
-        raise Nonsense(f"gave back {_a(returned)}, not a transcript or an object with calls, refused, …")
+    """What a driver gave back, as a transcript of private copies. Raises Nonsense with the reason, and nothing else."""
     try:
+        if type(returned) is Transcript:
+            copy = _copied(returned)
+            if copy is not None:
+                return copy
+            fields: Mapping[str, Any] = {name: getattr(returned, name) for name in Transcript.__struct_fields__}
+        elif isinstance(returned, Mapping):
+            fields = _by_field(returned)
+        else:
+            raise Nonsense(f"gave back {_a(returned)}, not a transcript or an object with calls, refused, …")
         return _checked(fields)
+    except Nonsense:
+        raise
     except NotJson as error:
         raise Nonsense(f"gave back what JSON cannot hold: {error}") from None
+    except Exception as error:
+        # a driver's own objects can fail wherever they are touched
+        raise Nonsense(f"gave back what cannot be read: {type(error).__name__} while reading it") from None
 
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Transcript).decode
 _DRIVERS_STOPS = ("done", "refused", "budget", "driver_error")
+# digits all alike, and brackets of both kinds: enough to see long numbers, and to bound the depth
+_SHAPE = bytes.maketrans(b"123456789{", b"000000000[")
+_LONG = b"0" * 19
+_UNUSED, _UNKNOWN = Usage.zero(), Usage()
 
 
 def _copied(transcript: Transcript) -> Transcript | None:
     """A checked private copy through JSON, which is quick; None where only the slow way can say what is wrong."""
     try:
         data = _encode(transcript)
-        # a number that is none is encoded as null, so a null has to be looked at more closely
-        copy = None if b"null" in data else _decode(data)
+        shape = data.translate(_SHAPE)
+        if _LONG in shape or shape.count(b"[") > 64:
+            # an integer may be too long, or a value too deep
+            return None
+        copy = _decode(data)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return None
-    if copy is None or copy.stop not in _DRIVERS_STOPS or _negative(copy.usage):
+    # what JSON only resembles (a set, bytes, NaN, a key that is a number) comes back as another value
+    if copy != transcript or copy.stop not in _DRIVERS_STOPS:
         return None
+    if copy.usage != _UNUSED and copy.usage != _UNKNOWN:
+        _check_figures(copy.usage)
     return copy
-
-
-def _negative(usage: Usage) -> str | None:
-    """The name of a negative figure."""
-    names = ("fresh_input", "cache_read", "cache_write", "output", "model_calls", "cost_micros", "wall_s")
-    return next((name for name in names if (getattr(usage, name) or 0) < 0), None)
 
 
 def _by_field(returned: Mapping[Any, Any]) -> dict[str, Any]:
@@ -273,15 +297,6 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
     stop = fields.get("stop", "done")
     if stop not in _DRIVERS_STOPS:
         raise Nonsense(f"stop {stop!r} is not a driver's to give")
-    usage = fields.get("usage") or Usage()
-    if isinstance(usage, Mapping):
-        try:
-            usage = msgspec.convert(dict(usage), Usage)
-        except msgspec.ValidationError as error:
-            raise Nonsense(f"usage: {error}") from None
-    negative = _negative(usage)
-    if negative is not None:
-        raise Nonsense(f"usage: {negative} is negative")
     return Transcript(
         calls=_calls(fields.get("calls"), "calls"),
         answer=plain(fields.get("answer")),
@@ -290,7 +305,7 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
         terminated=_flag(fields, "terminated", True),
         stop=stop,
         proof=_proof(fields.get("proof")),
-        usage=usage,
+        usage=_usage(fields.get("usage")),
         driver=_text(fields.get("driver"), "driver") or "",
         result=_labels(fields.get("result"), "result"),
         candidate_results=(
@@ -302,9 +317,37 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
         inferred_goal=_text(fields.get("inferred_goal"), "inferred_goal"),
         reject=_flag(fields, "reject", False),
         ambiguous_goals=_labels(fields.get("ambiguous_goals"), "ambiguous_goals"),
-        messages=tuple(plain(list(_sequence(fields.get("messages") or (), "messages")))),
+        messages=tuple(plain(list(_sequence(fields.get("messages", ()), "messages")))),
         notes=_notes(fields.get("notes")),
     )
+
+
+def _usage(given: Any) -> Usage:
+    if given is None:
+        return Usage()
+    if isinstance(given, Usage):
+        given = msgspec.structs.asdict(given)
+    if not isinstance(given, Mapping):
+        raise Nonsense(f"usage is {_a(given)}, not an object")
+    for key in given:
+        if key not in Usage.__struct_fields__:
+            near = did_you_mean(str(key), Usage.__struct_fields__, most=0)
+            raise Nonsense(f"usage holds an unknown key {key!r}{near}")
+    try:
+        usage = msgspec.convert(dict(given), Usage)
+    except msgspec.ValidationError as error:
+        raise Nonsense(f"usage: {error}") from None
+    _check_figures(usage)
+    return usage
+
+
+def _check_figures(usage: Usage) -> None:
+    for name in Usage.__struct_fields__:
+        figure = getattr(usage, name)
+        if figure is not None and not (math.isfinite(figure) and figure >= 0):
+            raise Nonsense(f"usage: {name} is {figure}; a figure is a number from 0, or null when unknown")
+        if type(figure) is int and figure >= 2**63:
+            raise Nonsense(f"usage: {name} does not fit into 63 bits")
 
 
 def _a(value: Any) -> str:
@@ -335,11 +378,13 @@ def _call(item: Any, what: str) -> Call:
     if isinstance(given, list | tuple):
         # a list of arguments binds no key: each position becomes an unknown argument, as the grader expects
         given = {str(position): value for position, value in enumerate(given)}
-    return Call(name if isinstance(name, str) else "", plain(given) if isinstance(given, dict) else {})
+    return Call(
+        plain(name) if isinstance(name, str) else "", plain(dict(given)) if isinstance(given, Mapping) else {}
+    )
 
 
 def _proof(value: Any) -> tuple[dict[str, Any], ...]:
-    if not value:
+    if value is None:
         return ()
     steps = tuple(plain(list(_sequence(value, "proof"))))
     if not all(isinstance(step, dict) for step in steps):
@@ -364,13 +409,11 @@ def _labels(value: Any, what: str) -> tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, set | frozenset):
-        value = sorted(value)
+        value = sorted(value, key=str)
     if not all(type(item) is str for item in _sequence(value, what)):
         raise Nonsense(f"{what} holds something that is no text")
     return tuple(plain(list(value)))
 
 
 def _notes(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (str(value),) if isinstance(value, str) else tuple(map(str, _sequence(value, "notes")))
+    return _labels([value] if isinstance(value, str) else value, "notes") or ()

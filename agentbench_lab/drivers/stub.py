@@ -87,7 +87,7 @@ def _key(capability: Capability) -> str | None:
 
 def _entity(request: str) -> str | None:
     """The last word that looks like code (has a dot, a slash or a capital), else the last that is no stopword."""
-    words = [word.strip("\"'`,;:?!()").rstrip(".") for word in request.split()]
+    words = [word.lstrip("\"'`,;:?!()").rstrip("\"'`,;:?!().") for word in request.split()]
     words = [word for word in words if word]
     strong = [
         word

@@ -22,7 +22,7 @@ def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | N
     """
     if len(expected) != len(calls):
         return (
-            f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {_wanted(expected)}"
+            f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {shown(expected)}"
         )
     for number, (want, call) in enumerate(zip(expected, calls, strict=True), start=1):
         if want.name != call.name:
@@ -95,7 +95,3 @@ def _spells(got: Any, want: Any) -> bool:
 
 def _brief(value: Any) -> str:
     return cut(msgspec.json.encode(value).decode(), 60)
-
-
-def _wanted(expected: Sequence[ExpectedCall]) -> str:
-    return shown([Call(call.name, call.input) for call in expected])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentbench_lab.cases import Call, Goal
+from agentbench_lab.cases import Call, ExpectedCall, Goal
 from agentbench_lab.outcomes import LADDER, Class
 from agentbench_lab.worlds.capabilities import BindingProblem
 from agentbench_lab.worlds.toolbox import LedgerRow
@@ -17,7 +17,7 @@ STOPS = ("timeout", "budget", "driver_error")
 """The ways to stop that are outcomes of their own."""
 
 
-class Evidence(Struct, frozen=True, omit_defaults=True):
+class Evidence(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the runner saw, beside what the driver said.
 
     `ledger` is every call that reached the toolbox. `problems` says, per claimed call, why it cannot bind (empty for
@@ -31,7 +31,7 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
     goals: tuple[Goal, ...] = ()
 
 
-class Check(Struct, frozen=True, omit_defaults=True):
+class Check(Struct, frozen=True, gc=False, omit_defaults=True):
     """One thing that was looked at. A check with `gates` false is shown and decides nothing."""
 
     name: str
@@ -40,7 +40,7 @@ class Check(Struct, frozen=True, omit_defaults=True):
     gates: bool = True
 
 
-class Grade(Struct, frozen=True):
+class Grade(Struct, frozen=True, gc=False):
     """The verdict on one trial: one outcome of the taxonomy, its class, the ladder's four marks, and every check.
 
     `outcome` and the marks are None for an excluded trial, which `excluded` (why) and `owner` (whose fault) explain.
@@ -91,8 +91,10 @@ def hallucinations(calls: Sequence[Call], problems: Sequence[Problems]) -> list[
     ]
 
 
-def shown(calls: Sequence[Call]) -> str:
+def shown(calls: Sequence[Call | ExpectedCall]) -> str:
     """Calls in words: `tool(key=value) → tool()`; long values and long lists are cut."""
+    if len(calls) == 1:
+        return _shown(calls[0])
     words = [_shown(call) for call in calls[:_MOST]]
     if len(calls) > _MOST:
         words.append(f"{len(calls) - _MOST} more")
@@ -100,15 +102,19 @@ def shown(calls: Sequence[Call]) -> str:
 
 
 _MOST = 12
+_LONGEST = 80
 
 
-def _shown(call: Call) -> str:
+def _shown(call: Call | ExpectedCall) -> str:
+    short = ", ".join([f"{key}={value!r}" for key, value in call.input.items()])
+    if len(short) + len(call.name) <= _LONGEST and len(call.input) <= _MOST:
+        return f"{call.name}({short})"
     arguments = [f"{cut(key)}={cut(repr(value))}" for key, value in list(call.input.items())[:_MOST]]
     if len(call.input) > _MOST:
         arguments.append(f"{len(call.input) - _MOST} more")
     return f"{cut(call.name)}({', '.join(arguments)})"
 
 
-def cut(text: str, most: int = 80) -> str:
+def cut(text: str, most: int = _LONGEST) -> str:
     """The text, or its beginning when it is longer than a line of a report should be."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

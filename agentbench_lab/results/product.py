@@ -36,7 +36,7 @@ class Arm(Struct, frozen=True, order=True):
         return "+".join([*parts, *([self.scaffold] if self.scaffold != "once" else [])])
 
 
-class LedgerEntry(Struct, frozen=True, omit_defaults=True):
+class LedgerEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     """A ledger row as the product keeps it: all the grade reads, without the text the agent saw."""
 
     name: str
@@ -51,7 +51,7 @@ class LedgerEntry(Struct, frozen=True, omit_defaults=True):
     changes: bool = False
 
 
-class Produced(Struct, frozen=True, omit_defaults=True):
+class Produced(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the driver produced and the toolbox saw. The first three keys are always there, as in the ladder's rows."""
 
     calls: tuple[Call, ...]
@@ -74,7 +74,7 @@ class Produced(Struct, frozen=True, omit_defaults=True):
     candidate_problems: tuple[Problems, ...] = ()
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """The grade, as stored."""
 
     outcome: str | None
@@ -88,7 +88,7 @@ class Verdict(Struct, frozen=True):
     owner: str | None = None
 
 
-class ProductRow(Struct, frozen=True):
+class ProductRow(Struct, frozen=True, gc=False):
     """One line of product.jsonl."""
 
     suite: str

@@ -19,7 +19,8 @@ def commit(folder: Path) -> str:
     sha = _git(folder, "rev-parse", "HEAD")
     if sha is None:
         return "unknown"
-    changed = _git(folder, "diff", "HEAD", "--binary")
+    # as git itself writes it, whatever a person's own settings make of a difference
+    changed = _git(folder, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
     untracked = _git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")
     if not changed and not untracked:
         return sha.decode().strip()

@@ -182,6 +182,8 @@ def load_run(path: str | Path) -> Run:
         raise LabError(f"{path}: {what} (no card.json){near}")
     try:
         card = msgspec.json.decode(card_file.read_bytes(), type=RunCard)
+    except OSError as error:
+        raise LabError(f"{card_file}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise LabError(f"{card_file}: not a card of {FORMAT}: {error}") from None
     if card.format != FORMAT:

@@ -20,7 +20,7 @@ def _field(name: str, kind: pa.DataType, description: str, *, null: bool = True)
 
 
 _S, _I, _L, _F, _B = pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_()
-_WORDS = pa.list_(pa.field("item", _S, nullable=False))
+_WORDS = pa.list_(pa.field("element", _S, nullable=False))  # as Parquet calls it
 
 _IDENTITY = [
     _field("suite", _S, "name of the case file, its stem", null=False),
@@ -156,7 +156,8 @@ _ABOUT = {
 def table(grain: str, rows: Sequence[Sequence[Any]]) -> pa.Table:
     """A table of `SCHEMAS[grain]` from rows of values in the order of its fields.
 
-    Raises ValueError with the row's number when a row has another width or a null where none may be.
+    Raises ValueError with the row's number when a row has another width, a null where none may be, or a value of
+    another type (Arrow would cut 1.5 to 1).
     """
     schema = SCHEMAS[grain]
     width = len(schema)
@@ -168,8 +169,31 @@ def table(grain: str, rows: Sequence[Sequence[Any]]) -> pa.Table:
     for column, field in zip(columns, schema, strict=True):
         if not field.nullable and None in column:
             raise ValueError(f"{grain}, row {column.index(None) + 1}: {field.name} must not be null")
+        _check_types(grain, field, column)
         arrays.append(pa.array(column, type=field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+_KINDS: dict[pa.DataType, frozenset[type]] = {
+    _S: frozenset({str}),
+    _I: frozenset({int}),
+    _L: frozenset({int}),
+    _F: frozenset({float, int}),
+    _B: frozenset({bool}),
+    _WORDS: frozenset({list, tuple}),
+}
+
+
+def _check_types(grain: str, field: pa.Field, column: Sequence[Any]) -> None:
+    allowed = _KINDS[field.type] | {type(None)}
+    if not allowed.issuperset(map(type, column)):
+        number = next(n for n, value in enumerate(column, start=1) if type(value) not in allowed)
+        kind = type(column[number - 1]).__name__
+        raise ValueError(f"{grain}, row {number}: {field.name} is a {kind}, not {field.type}")
+    if field.type == _WORDS:
+        for number, words in enumerate(column, start=1):
+            if words and not all(type(word) is str for word in words):
+                raise ValueError(f"{grain}, row {number}: {field.name} holds what is no text")
 
 
 def check(grain: str, found: pa.Table) -> None:

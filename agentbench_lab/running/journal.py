@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -19,13 +20,23 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by __exit__
+        # unbuffered: a line goes to the system whole, so that no moment of being killed leaves half of one
+        self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - closed by __exit__
+        self._size = 0
         self._synced = time.monotonic()
 
     def add(self, record: Record) -> None:
-        """Write one line and hand it to the system; the disk is made to follow once a second."""
-        self._file.write(_encoder.encode(record) + b"\n")
-        self._file.flush()
+        """Hand one line to the system; the disk is made to follow once a second."""
+        line = _encoder.encode(record) + b"\n"
+        size = len(line)
+        try:
+            while (written := self._file.write(line)) < len(line):
+                line = line[written:]
+        except OSError:
+            # a full disk may have taken half of the line
+            self._file.truncate(self._size)
+            raise
+        self._size += size
         now = time.monotonic()
         if now - self._synced >= 1.0:
             os.fsync(self._file.fileno())
@@ -37,8 +48,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with contextlib.suppress(OSError):
+            os.fsync(self._file.fileno())
         self._file.close()
 
     def remove(self) -> None:

@@ -11,7 +11,7 @@ from agentbench_lab.cases import Case
 from agentbench_lab.results.product import Arm
 
 
-class Spec(Struct, frozen=True):
+class Spec(Struct, frozen=True, gc=False):
     """One trial to be run. `place` sorts it: case in its file, arm as given, trial."""
 
     case: Case

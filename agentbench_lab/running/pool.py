@@ -1,11 +1,13 @@
 """Trials side by side in threads that can be left behind.
 
-A driver that hangs cannot be ended from outside; its thread is abandoned at the trial's limit, its toolbox is shut,
-and a new thread takes its place. The threads are daemons, so an abandoned one does not keep the process alive.
+A driver that hangs cannot be ended from outside for sure; its thread is abandoned at the trial's limit, its toolbox is
+shut, and a new thread takes its place. The abandoned one is asked to end, for an endless loop would slow down all other
+trials. The threads are daemons, so that one which does not hear of it cannot keep the process alive.
 """
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +34,8 @@ def run_jobs(jobs: Iterable[Callable[[], Job]], workers: int, sink: Callable[[Re
             state.changed.clear()
             _replace_late(running, state)
     finally:
-        state.stop = True
+        with state.lock:
+            state.stop = True
     if state.error is not None:
         raise state.error
 
@@ -72,6 +75,7 @@ class _Worker(threading.Thread):
         self.job: Job | None = None
         self.deadline = float("inf")
         self.done = False
+        self.abandoned = False
 
     def run(self) -> None:
         state = self.state
@@ -86,6 +90,8 @@ class _Worker(threading.Thread):
                     return
                 state.report(record)
         except BaseException as error:
+            if self.abandoned:
+                return
             state.error = error
         self.done = True
         state.changed.set()
@@ -95,6 +101,13 @@ class _Worker(threading.Thread):
         with self.lock:
             job, self.job, self.deadline = self.job, None, float("inf")
             return job
+
+    def abandon(self) -> None:
+        """Leave the thread behind. Python code in it is ended; a call that waits outside Python is not reached."""
+        self.abandoned = True
+        assert self.ident is not None
+        end = ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), end)
 
 
 def _until_next_limit(workers: list[_Worker]) -> float:
@@ -108,6 +121,7 @@ def _replace_late(workers: list[_Worker], state: _State) -> None:
         if worker.deadline + GRACE_S <= now:
             job = worker.take()
             if job is not None:
+                worker.abandon()
                 workers[at] = _Worker(state)
                 workers[at].start()
                 state.report(job.abandon())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Cell, Climb, climb, in_order
 from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results import provenance
-from agentbench_lab.results.product import Arm
+from agentbench_lab.results.product import Arm, ProductRow
 from agentbench_lab.results.run import (
     FORMAT,
     ArmCard,
@@ -40,6 +41,10 @@ DEFAULT_WALL_S = 60.0
 """Seconds a trial may take when neither the case nor the caller says otherwise."""
 
 DriverLike = str | Callable[..., Any]
+
+
+class Incomplete(LabError):
+    """The run could not be written to its end; what was finished is in its journal."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -86,6 +91,7 @@ def evaluate(
     if strictness not in STRICTNESSES:
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
     drivers = _drivers(driver)
+    limits = _limits(limits)
     if ladder:
         _check_rungs(suite, cases)
     worlds = Worlds(suite, world or None)
@@ -95,9 +101,9 @@ def evaluate(
     specs = plan(cases, arms, trials, seed)
     folder = _folder(suite, stamp, out) if save_run else None
     setting = _Setting(
-        suite, placed, drivers, arms, specs, stamp, strictness, _limits(limits), workers, ladder, progress, trials
+        suite, placed, drivers, arms, specs, stamp, strictness, limits, workers, ladder, progress, trials
     )
-    return _run(setting, folder, seed, _options(group, only, trials, ladder, setting.limits, world))
+    return _run(setting, folder, seed, _options(group, only, trials, ladder, limits, world))
 
 
 class _Setting:
@@ -122,6 +128,10 @@ class _Setting:
         self.stamp, self.strictness, self.limits, self.workers = stamp, strictness, limits, workers
         self.ladder, self.progress, self.trials = ladder, progress, trials
         self.worlds = {case.id: world for case, world in placed}
+        self.begun: set[str] = set()
+        self.asked = Counter(case.group for case, _ in placed)
+        for group in self.asked:
+            self.asked[group] *= trials
 
     def jobs(self, specs: Iterable[Spec]) -> Iterator[Callable[[], Job]]:
         for spec in specs:
@@ -148,9 +158,9 @@ def _run(setting: _Setting, folder: Path | None, seed: int, options: dict[str, A
     climbs: dict[int, Climb] = {}
 
     def ended(record: Record) -> None:
-        records.append(record)
         if journal is not None:
             journal.add(record)
+        records.append(record)
         if setting.progress is not None:
             setting.progress(len(records), asked)
 
@@ -160,7 +170,7 @@ def _run(setting: _Setting, folder: Path | None, seed: int, options: dict[str, A
             run_jobs(setting.jobs(specs), min(setting.workers, max(1, len(specs))), ended)
     except OSError as error:
         where = f"{folder}: " if folder is not None else ""
-        raise LabError(
+        raise Incomplete(
             f"{where}cannot write the journal: {error.strerror}; {len(records)} finished trials are in it"
         ) from None
     except KeyboardInterrupt:
@@ -173,7 +183,11 @@ def _run(setting: _Setting, folder: Path | None, seed: int, options: dict[str, A
     records.sort(key=lambda record: record.place)
     run = _assemble(setting, records, asked, climbs, folder, seed, options, started)
     if folder is not None and journal is not None:
-        save(run, folder)
+        try:
+            save(run, folder)
+        except OSError as error:
+            left = f"its {len(records)} trials are in the journal"
+            raise Incomplete(f"{folder}: cannot write the run: {error.strerror}; {left}") from None
         if run.card.complete:
             journal.remove()
     if interrupted:
@@ -186,13 +200,15 @@ def _rounds(setting: _Setting, records: list[Record], climbs: dict[int, Climb]) 
     order = in_order(spec.case.group for spec in setting.specs)
     everyone = set(range(len(setting.arms)))
     if not setting.ladder:
+        setting.begun.update(order)
         yield setting.specs
     else:
         climbing = set(everyone)
         for group in order:
+            setting.begun.add(group)
             yield of_groups(setting.specs, group, climbing)
             for arm in sorted(climbing):
-                if _climb(setting, records, arm, order, seen=group).gated_at is not None:
+                if _climb(setting, records, arm, order).gated_at is not None:
                     climbing.discard(arm)
             if not climbing:
                 break
@@ -200,21 +216,19 @@ def _rounds(setting: _Setting, records: list[Record], climbs: dict[int, Climb]) 
         climbs[arm] = _climb(setting, records, arm, order)
 
 
-def _climb(
-    setting: _Setting, records: Sequence[Record], arm: int, order: Sequence[str], seen: str | None = None
-) -> Climb:
-    asked: dict[str, int] = {}
-    for spec in setting.specs:
-        if spec.arm == arm:
-            asked[spec.case.group] = asked.get(spec.case.group, 0) + 1
-    rows = [record.row for record in records if record.place[1] == arm]
-    present = {row.group for row in rows} | ({seen} if seen else set())
-    return climb({group: cell(group, asked[group], rows) for group in order if group in present}, order)
+def _climb(setting: _Setting, records: Sequence[Record], arm: int, order: Sequence[str]) -> Climb:
+    """How far an arm came. A group that was begun and has no rows is incomplete, not passed over."""
+    rows: dict[str, list[ProductRow]] = {group: [] for group in order}
+    for record in records:
+        if record.place[1] == arm:
+            rows[record.row.group].append(record.row)
+    cells = {group: cell(group, setting.asked[group], rows[group]) for group in order if group in setting.begun}
+    return climb(cells, order)
 
 
-def cell(group: str, asked: int, rows: Iterable[Any]) -> Cell:
-    """The counts of one group from product rows."""
-    judged = [row.verdict for row in rows if row.group == group and row.verdict.excluded is None]
+def cell(group: str, asked: int, rows: Iterable[ProductRow]) -> Cell:
+    """The counts of one group from its product rows."""
+    judged = [row.verdict for row in rows if row.verdict.excluded is None]
     return Cell(
         group,
         asked,
@@ -318,8 +332,11 @@ def _whole(value: int, name: str) -> int:
 
 def _limits(limits: Limits | None) -> Limits:
     limits = limits if limits is not None else Limits(wall_s=DEFAULT_WALL_S)
-    if limits.wall_s is not None and not 0 < limits.wall_s < float("inf"):
-        raise LabError(f"the time limit must be more than 0 seconds, not {limits.wall_s}")
+    wall_s, calls = limits.wall_s, limits.tool_calls
+    if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
+        raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
+    if calls is not None and (type(calls) is not int or calls < 0):
+        raise LabError(f"the limit of tool calls must be a whole number from 0, not {calls!r}")
     return limits
 
 
@@ -352,19 +369,19 @@ def _check_tools(placed: Iterable[tuple[Case, World]]) -> None:
 
 def _folder(suite: Suite, stamp: str, out: str | Path) -> Path:
     """The run's folder, made exclusively: an existing one is refused unless it is empty."""
-    if out:
-        folder = Path(out)
+    default = project_root() / "data" / "results" / f"{suite.name}-{stamp}-{secrets.token_hex(4)}"
+    folder = Path(out) if out else default
+    try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")
-    else:
-        folder = project_root() / "data" / "results" / f"{suite.name}-{stamp}-{secrets.token_hex(4)}"
-    try:
         folder.mkdir(parents=True, exist_ok=bool(out))
         probe = folder / ".probe"
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
         raise LabError(f"{folder}: cannot write there: {error.strerror}") from None
+    except ValueError as error:
+        raise LabError(f"{str(out)!r}: no name of a folder: {error}") from None
     return folder
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +46,31 @@ def cases_table(cases: Sequence[tuple[Case, World]]) -> pa.Table:
 
 def trial_tables(run: str, records: Sequence[Record], evidence: dict[Arm, str]) -> dict[str, pa.Table]:
     """The other four tables, from records in the order of their rows."""
+    with _no_collection():
+        parts = [
+            _tables(run, records[start : start + CHUNK], evidence)
+            for start in range(0, max(1, len(records)), CHUNK)
+        ]
+    return {grain: pa.concat_tables([part[grain] for part in parts]).combine_chunks() for grain in parts[0]}
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Rows hold no cycles, so that looking for some among all objects of the process, again and again, finds none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+CHUNK = 1_000
+"""Records that are made into rows at a time: rows that stand in memory all at once cost more than they are worth."""
+
+
+def _tables(run: str, records: Sequence[Record], evidence: dict[Arm, str]) -> dict[str, pa.Table]:
     return {
         "trials": table("trials", [_trial(run, record, evidence) for record in records]),
         "attempts": table("attempts", [_attempt(record) for record in records]),

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.cases import Call, Case, Goal, Limits, Task
+from agentbench_lab.cases import Call, Case, Limits, Task
 from agentbench_lab.drivers.base import Context, Loaded, Nonsense, as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
@@ -22,11 +22,12 @@ from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
+NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 MESSAGES_LIMIT = 200_000
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """All that is kept of one trial: the product row, and what has no place in it (texts, clocks, dialogue)."""
 
     place: tuple[int, int, int]
@@ -62,7 +63,13 @@ class Job:
         self.wall_s = limits.wall_s if own.wall_s is None else own.wall_s
         calls = limits.tool_calls if own.tool_calls is None else own.tool_calls
         self.toolbox = Toolbox(world.fork(), case.task.tools, tool_calls=calls)
-        self.task = _private(case.task, world) if case.task.trace else case.task
+        # a trace holds arguments that a driver could change: it gets copies, and the grade reads the originals
+        self.kept = (
+            msgspec.structs.replace(case.task, goals=world.goals(case.task.tools))
+            if case.task.trace
+            else case.task
+        )
+        self.task = _private(self.kept) if case.task.trace else self.kept
         self.started = 0.0
 
     def run(self) -> Record:
@@ -73,13 +80,10 @@ class Job:
             transcript = self._drive()
         except BudgetSpent as spent:
             transcript = Transcript(terminated=False, stop="budget", notes=(str(spent),))
-        except (TimeoutError, asyncio.TimeoutError) as error:
-            if not isinstance(error, _OutOfTime):
-                transcript, trace = _crashed(error)
-            else:
-                transcript = self._out_of_time()
+        except _OutOfTime:
+            transcript = self._out_of_time()
         except Nonsense as error:
-            transcript = Transcript(terminated=False, stop="driver_error", notes=(str(error),))
+            transcript = Transcript(terminated=False, stop="driver_error", notes=(_kept(str(error)),))
         except BaseException as error:
             transcript, trace = _crashed(error)
         wall_s = time.perf_counter() - self.started
@@ -108,10 +112,10 @@ class Job:
         self, transcript: Transcript, ledger: tuple[LedgerRow, ...], wall_s: float, trace: str
     ) -> Record:
         spec, case = self.spec, self.spec.case
-        evidence = collect(case, self.task, transcript, ledger, self.toolbox)
+        evidence = collect(case, self.kept, transcript, ledger, self.toolbox)
         verdict = _judge(case, transcript, evidence, self.strictness)
         row = product_row(
-            case, self.task, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
+            case, self.kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
         )
         return Record(spec.place, row, spec.seed, transcript, ledger, wall_s, trace)
 
@@ -139,11 +143,9 @@ def _judge(case: Case, transcript: Transcript, evidence: Evidence, strictness: s
         return excluded(f"the grader failed: {type(error).__name__}: {error}", "grader")
 
 
-def _private(task: Task, world: World) -> Task:
-    """A task with a trace holds arguments that a driver could change: each trial gets its own."""
+def _private(task: Task) -> Task:
     trace = tuple(Call(call.name, plain(call.input)) for call in task.trace)
-    goals: tuple[Goal, ...] = world.goals(task.tools)
-    return msgspec.structs.replace(task, trace=trace, goals=goals)
+    return msgspec.structs.replace(task, trace=trace)
 
 
 class _OutOfTime(TimeoutError):
@@ -188,6 +190,15 @@ def _crashed(error: BaseException) -> tuple[Transcript, str]:
         said = str(error)
     except Exception:
         said = "(an error that cannot be printed)"
-    note = f"raised {type(error).__name__}: {said}"[:500].encode(errors="replace").decode()
-    trace = "".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:].encode(errors="replace").decode()
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception:
+        trace = ""
+    note = _kept(f"raised {type(error).__name__}: {said}")
+    trace = trace[-TRACEBACK_LIMIT:].encode(errors="replace").decode()
     return Transcript(terminated=False, stop="driver_error", notes=(note,)), trace
+
+
+def _kept(note: str) -> str:
+    """As much of a note as is kept, with nothing in it that no file can hold."""
+    return note[:NOTE_LIMIT].encode(errors="replace").decode()

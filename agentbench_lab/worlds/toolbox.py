@@ -23,7 +23,7 @@ CLOSING_S = 1.0
 """Seconds for which the end of a trial waits for a call that is under way."""
 
 
-class Fact(Struct, frozen=True, omit_defaults=True):
+class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
     """One precondition of a call, as the world found it at that moment."""
 
     pred: str
@@ -32,7 +32,7 @@ class Fact(Struct, frozen=True, omit_defaults=True):
     value: Any = None
 
 
-class Ran(Struct, frozen=True):
+class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
     `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed.
@@ -65,7 +65,7 @@ class World(Protocol):
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]: ...
 
 
-class LedgerRow(Struct, frozen=True, omit_defaults=True):
+class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
     """One call that reached the toolbox: what was asked, what came of it, and which preconditions held."""
 
     name: str

@@ -1,0 +1,24 @@
+"""Two sides of one claim, measured in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+
+def compare(
+    ours: Callable[[], float], other: Callable[[], float], *, goal: float, unit: str, rounds: int = 7
+) -> int:
+    """Measure ours, other, ours, other, ... and print each side's median and, last, the ratio of the two.
+
+    Both sides give a figure in the same unit. A first round is thrown away. Only the ratio means anything: both sides
+    meet the same minutes of the same machine. Gives back the exit code: 1 when the ratio is above the goal.
+    """
+    ours(), other()
+    pairs = [(ours(), other()) for _ in range(rounds)]
+    mine, theirs = (sorted(side) for side in zip(*pairs, strict=True))
+    for name, side in (("ours", mine), ("other side", theirs)):
+        print(f"{name:10}  median {median(side):.4g} {unit}  ({side[0]:.4g} to {side[-1]:.4g}, {rounds} rounds)")
+    ratio = median(mine) / median(theirs)
+    print(f"ratio={ratio:.3g} goal={goal:g}")
+    return int(ratio > goal)

@@ -1,0 +1,180 @@
+"""A run on disk: what is saved is what is read, and what is not whole is said to be in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agentbench_lab.errors import LabError
+from agentbench_lab.results.product import encode_rows
+from agentbench_lab.results.run import Counts, Run, check_run, load_run, save, write_file
+from agentbench_lab.results.schema import SCHEMAS
+from agentbench_lab.running.runner import evaluate
+
+from ..doing import knows, write_suite
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("runs")
+    return evaluate(write_suite(folder), [knows, "stub", "reckless"], out=folder / "run")
+
+
+@pytest.fixture
+def folder(run: Run, tmp_path: Path) -> Path:
+    """The same run in a folder of its own, to be damaged."""
+    assert run.path is not None
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for file in run.path.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    return copy
+
+
+def test_what_is_saved_is_what_is_read(run: Run) -> None:
+    """Every table with its types and descriptions, the card, the product rows."""
+    assert run.path is not None
+    again = load_run(run.path)
+    assert again.card == run.card
+    assert again.path == run.path
+    assert encode_rows(again.product) == encode_rows(run.product)
+    for grain, schema in SCHEMAS.items():
+        assert getattr(again, grain).equals(getattr(run, grain)), grain
+        assert getattr(again, grain).schema.equals(schema, check_metadata=True), grain
+
+
+def test_saving_twice_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
+    assert run.path is not None
+    save(load_run(run.path), tmp_path)
+    for file in run.path.iterdir():
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def doctor_card(folder: Path, change: Callable[[dict], object]) -> None:  # type: ignore[type-arg]
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    change(card)
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def without_last_line(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def without_a_column(path: Path) -> None:
+    pq.write_table(pq.read_table(path).drop_columns(["outcome"]), path)
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no card": (lambda f: (f / "card.json").unlink(), "no run (no card.json)"),
+    "only a journal": (
+        lambda f: ((f / "card.json").unlink(), (f / "journal.jsonl").touch()),
+        "an unfinished run (no card.json)",
+    ),
+    "card not JSON": (lambda f: (f / "card.json").write_text("{", encoding="utf-8"), "not a card of agentbench-lab/run/v1"),
+    "card of bytes": (lambda f: (f / "card.json").write_bytes(b"\xff\xfe"), "not a card of agentbench-lab/run/v1"),
+    "card of another kind": (lambda f: (f / "card.json").write_text("[]", encoding="utf-8"), "not a card of"),
+    "a foreign card": (lambda f: doctor_card(f, lambda c: c.update(format="other/v9")), "format 'other/v9' is not"),
+    "a card without counts": (lambda f: doctor_card(f, lambda c: c.pop("counts")), "missing required field `counts`"),
+    "counts that do not add up": (
+        lambda f: doctor_card(f, lambda c: c["counts"].update(judged=1)),
+        "judged 1 + excluded 0 + missing 0 is not asked 42",
+    ),
+    "other counts": (
+        lambda f: doctor_card(f, lambda c: c["counts"].update(judged=41, missing=1)),
+        "the card counts 41 judged and 0 excluded trials, the table has 42 and 0",
+    ),
+    "a missing table": (lambda f: (f / "calls.parquet").unlink(), "calls.parquet"),
+    "a truncated table": (lambda f: truncate(f / "trials.parquet"), "trials.parquet"),
+    "an empty table file": (lambda f: (f / "cases.parquet").write_bytes(b""), "cases.parquet"),
+    "a table without a column": (
+        lambda f: without_a_column(f / "trials.parquet"),
+        "trials: other columns than the schema's: outcome",
+    ),
+    "a missing product": (lambda f: (f / "product.jsonl").unlink(), "product.jsonl: No such file"),
+    "a product row too few": (
+        lambda f: without_last_line(f / "product.jsonl"),
+        "42 trials but 41 rows in product.jsonl",
+    ),
+    "a torn product row": (lambda f: truncate(f / "product.jsonl"), "product.jsonl:42: no product row: "),
+    "a product of something else": (
+        lambda f: (f / "product.jsonl").write_text('{"id": 1}\n' * 42, encoding="utf-8"),
+        "product.jsonl:1: no product row: ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_run_is_one_clear_line(folder: Path, name: str) -> None:
+    damage, message = DAMAGE[name]
+    damage(folder)
+    with pytest.raises(LabError) as caught:
+        load_run(folder)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_gets_the_near_match(folder: Path) -> None:
+    with pytest.raises(LabError, match=r"no run \(no card\.json\) \(did you mean 'run'\?\)"):
+        load_run(folder.parent / "rum")
+    with pytest.raises(LabError, match="no run"):
+        load_run(folder / "card.json")
+
+
+def test_pandas_keeps_integers_beside_nulls(run: Run) -> None:
+    """Counts stay whole numbers where some are unknown, and null stays null."""
+    frame = run.to_pandas()
+    assert list(frame.columns) == SCHEMAS["trials"].names
+    assert frame["cost_micros"].dtype == pd.ArrowDtype(pa.int64())
+    assert frame["trial"].dtype == pd.ArrowDtype(pa.int32())
+    assert frame["tokens_output"].dropna().tolist() == [0] * 28
+    assert frame["tokens_output"].isna().sum() == 14
+    assert frame["steps"].isna().all()
+    assert frame["solved"].dtype == pd.ArrowDtype(pa.bool_())
+    for grain in SCHEMAS:
+        assert len(run.to_pandas(grain)) == getattr(run, grain).num_rows
+    with pytest.raises(LabError, match="no table 'trails' \\(did you mean 'trials'\\?\\)"):
+        run.to_pandas("trails")
+
+
+def test_tables_that_disagree_are_not_saved(run: Run, tmp_path: Path) -> None:
+    """Nothing is written when the tables, the rows and the card do not say the same."""
+    for wrong in (
+        msgspec.structs.replace(run, product=run.product[1:]),
+        msgspec.structs.replace(run, trials=run.trials.slice(1)),
+        msgspec.structs.replace(run, calls=run.trials),
+    ):
+        with pytest.raises(LabError):
+            check_run(wrong)
+        with pytest.raises(LabError):
+            save(wrong, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """What stood there before stays when writing fails, and no temporary file is left."""
+    write_file(tmp_path / "a", b"old")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(TypeError):
+        write_file(tmp_path / "a", "text")  # type: ignore[arg-type]
+    with pytest.raises(OSError):
+        write_file(tmp_path / "folder", b"x")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 1, 0), (2, 3, 0, -1), (0, 1, -1, 0)])
+def test_counts_that_do_not_add_up_cannot_be_made(counts: tuple[int, int, int, int]) -> None:
+    with pytest.raises(ValueError, match="is not asked"):
+        Counts(*counts)

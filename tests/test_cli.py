@@ -1,0 +1,325 @@
+"""The command line as a person meets it: in a process of its own, with its exit codes and its single lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from agentbench_lab.cli import cli
+from agentbench_lab.ladder import RUNG_NAMES
+from agentbench_lab.results.run import load_run
+
+from .doing import CASES, command, environment, knows, lab, some, write_driver, write_suite
+
+BROKEN = """\
+{"id": "a", "rung": "TOOL-11", "request": "r", "tools": ["tmct_describe"], "world": "tiny", "expect": {"refuse": true, "terminates": true}}
+{"id": "b", "rung": "TOOL-1", "requst": "r", "tools": ["tmct_describe"], "expect": {"refuse": true, "terminates": true}}
+{"id": "c", "rung": "TOOL-1"
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A working folder with a small suite, a broken one, a file where a folder might be wanted, and drivers."""
+    write_suite(tmp_path, some(0, 1, 2))
+    (tmp_path / "broken.jsonl").write_text(BROKEN, encoding="utf-8")
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    write_driver(tmp_path, "def refuses(task, tools, ctx): return {'refused': True}\ndef two(a, b): ...\n")
+    write_driver(tmp_path, "1 / 0\n", name="raising")
+    return tmp_path
+
+
+def one_line(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
+    """The single line of a mistake: on stderr, no traceback, nothing on stdout."""
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.removeprefix("error: ").rstrip("\n")
+
+
+def narrow(*texts: str) -> None:
+    assert [line for text in texts for line in text.splitlines() if len(line) > 100] == []
+
+
+RUN = ("run", "small.jsonl", "--driver", "stub")
+BAD_INPUT: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such suite": (("run", "smal.jsonl", "--driver", "stub"), "no such case file (did you mean 'small.jsonl'?)"),
+    "no such bare suite": (("run", "laddr", "--driver", "stub"), "no such case file (did you mean 'ladder'?)"),
+    "a folder for a suite": (("run", "worlds", "--driver", "stub"), "is a folder, not a case file"),
+    "an empty suite": (("run", "empty.jsonl", "--driver", "stub"), "empty.jsonl: no cases"),
+    "unknown driver": (("run", "small.jsonl", "--driver", "stb"), "unknown driver 'stb' (did you mean 'stub'?)"),
+    "unknown module": (("run", "small.jsonl", "--driver", "mien:refuses"), "no module 'mien'"),
+    "unknown function": (("run", "small.jsonl", "--driver", "mine:refuse"), "(did you mean 'refuses'?)"),
+    "a module that raises": (("run", "small.jsonl", "--driver", "raising:x"), "ZeroDivisionError: division by zero"),
+    "another signature": (("run", "small.jsonl", "--driver", "mine:two"), "takes (a, b); a driver takes (task, tools, ctx)"),
+    "a driver twice": ((*RUN, "--driver", "stub"), "driver 'stub' is given twice"),
+    "no driver": (("run", "small.jsonl"), "Missing option '--driver'"),
+    "no suite": (("run",), "Missing argument 'SUITE'"),
+    "unknown rung": ((*RUN, "--group", "TOOL-22"), "no case in group 'TOOL-22' (did you mean 'TOOL-2'?)"),
+    "no case": ((*RUN, "--only", "t0-cat"), "no case matches 't0-cat' (did you mean 't0-cart'?)"),
+    "stamp with a slash": ((*RUN, "--stamp", "a/b"), "stamp 'a/b': only letters, digits, dot, dash and underscore"),
+    "stamp that climbs": ((*RUN, "--stamp", ".."), "stamp '..'"),
+    "a file above the folder": ((*RUN, "--out", "file/run"), "file/run: cannot write there: "),
+    "a file for a folder": ((*RUN, "--out", "file"), "file: exists and is not an empty folder"),
+    "a folder that is full": ((*RUN, "--out", "worlds"), "worlds: exists and is not an empty folder"),
+    "a folder nobody may write": ((*RUN, "--out", "/proc/run"), "/proc/run: cannot write there: "),
+    "no trials": ((*RUN, "--trials", "0"), "trials must be a whole number from 1, not 0"),
+    "trials in words": ((*RUN, "--trials", "two"), "Invalid value for '--trials': 'two'"),
+    "no workers": ((*RUN, "--workers", "0"), "workers must be a whole number from 1, not 0"),
+    "no time": ((*RUN, "--timeout", "0"), "the time limit must be more than 0 seconds, not 0.0"),
+    "time that is none": ((*RUN, "--timeout", "nan"), "the time limit must be more than 0 seconds, not nan"),
+    "strictness": ((*RUN, "--strictness", "orignal"), "no strictness 'orignal' (did you mean 'original'?)"),
+    "an unknown option": ((*RUN, "--sed", "1"), "No such option '--sed'. Did you mean '--seed'?"),
+    "one argument too many": ((*RUN, "more"), "unexpected extra argument"),
+    "an unknown verb": (("rnu",), "No such command 'rnu'"),
+    "no such run": (("show", "smal"), "smal: no run (no card.json)"),
+    "a file for a run": (("show", "file"), "file: no run (no card.json)"),
+    "no such world": (("lint", "small.jsonl", "--world"), "Option '--world' requires an argument"),
+    "lint without a suite": (("lint",), "Missing argument 'SUITE...'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_is_one_clear_line(here: Path, name: str) -> None:
+    """On stderr, with exit code 2, and nothing is written or half-written."""
+    arguments, message = BAD_INPUT[name]
+    before = sorted(here.rglob("*"))
+    assert message in one_line(lab(*arguments, cwd=here))
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("verb", ["run", "lint"])
+def test_a_broken_case_file_is_a_line_a_problem(here: Path, verb: str) -> None:
+    """Each with its file and line, all at once, with the near match."""
+    done = lab(verb, "broken.jsonl", *(("--driver", "stub") if verb == "run" else ()), cwd=here)
+    assert done.returncode == 2
+    text = done.stdout + done.stderr
+    assert "Traceback" not in text
+    problems = re.findall(r"(?:error: |^ *)broken\.jsonl:(\d): ([^\n]*)", text, re.MULTILINE)
+    assert {int(number) for number, _ in problems} == {1, 2, 3}
+    assert any("unknown rung 'TOOL-11' (did you mean 'TOOL-1'?)" in message for _, message in problems)
+    assert any("unknown key 'requst' (did you mean 'request'?)" in message for _, message in problems)
+    assert any("invalid JSON" in message for _, message in problems)
+    assert not (here / "data").exists()
+
+
+def test_a_run_from_start_to_show(here: Path) -> None:
+    """The table, the gate, where it lies; `show` prints the same again, `--failed` what was not solved."""
+    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "mine:refuses", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("asked 10, judged 10, excluded 0, missing 0\nrun: run\n")
+    for rung in ("TOOL-0", "TOOL-1", "TOOL-2"):
+        assert rung in done.stdout
+    shown = lab("show", "run", cwd=here)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, done.stdout, "")
+    failed = lab("show", "run", "--failed", cwd=here)
+    assert "t0-cart" in failed.stdout
+    narrow(done.stdout, failed.stdout)
+
+
+def test_json_is_json_and_says_the_same(here: Path) -> None:
+    """Counts, envelope, metrics, gate and outcomes; nothing else on stdout, also when the gate fails."""
+    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "mine:refuses", "--out", "run")
+    done = lab(*arguments, "--json", "--gate", cwd=here)
+    assert done.returncode == 1
+    assert done.stderr == "gate failed: mine:refuses: TOOL-0 completion 0% < 50%\n"
+    found = json.loads(done.stdout)
+    assert found["counts"] == {"asked": 10, "judged": 10, "excluded": 0, "missing": 0}
+    assert [envelope["reached"] for envelope in found["envelope"]] == ["TOOL-2", None]
+    assert found["path"] == "run"
+    assert {"passed", "completed", "result_completed", "hallucinated"} == {row["metric"] for row in found["metrics"]}
+    assert sum(row["n"] for row in found["outcomes"]) == 10
+    assert [row["passes"] for row in found["gate"]] == [True, True, True, False, False, True]
+    assert lab("show", "run", "--json", cwd=here).stdout == done.stdout
+
+
+def test_without_the_gate_every_complete_run_is_a_success(here: Path) -> None:
+    done = lab("run", "small.jsonl", "--driver", "mine:refuses", "--out", "run", cwd=here)
+    assert done.returncode == 0
+
+
+def test_with_the_gate_a_good_run_is_a_success(here: Path) -> None:
+    """Over every rung there is."""
+    write_suite(here)
+    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--ladder", "--gate", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert load_run(here / "run").card.envelope[0].reached == "TOOL-9"
+
+
+@pytest.mark.parametrize(
+    ("driver", "failure"), [("refuse_all", "TOOL-0 completion 0% < 50%"), ("reckless", "TOOL-0 hallucination 100%")]
+)
+def test_the_gate_fails_on_the_shipped_ladder(tmp_path: Path, driver: str, failure: str) -> None:
+    """The two ways to game a single number, each stopped at the first rung by its own half of the gate."""
+    arguments = ("run", "ladder", "--driver", driver, "--ladder", "--gate", "--out", str(tmp_path / "run"))
+    done = lab(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, f"gate failed: {driver}: {failure}\n")
+    assert "SIMULATED" in done.stdout
+    narrow(done.stdout.replace(str(tmp_path), ""))
+    (envelope,) = load_run(tmp_path / "run").card.envelope
+    assert (envelope.reached, envelope.gated_at) == (None, failure)
+    assert len(envelope.receipts) == len(RUNG_NAMES) - 1
+
+
+def test_the_stub_runs_the_shipped_ladder(tmp_path: Path) -> None:
+    """Every case of it, judged, on every rung, and never a hallucinated call."""
+    done = lab("run", "ladder", "--driver", "stub", "--workers", "2", "--out", "run", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "stub-floor" in done.stdout
+    narrow(done.stdout)
+    run = load_run(tmp_path / "run")
+    assert run.card.counts.judged == run.cases.num_rows >= 120
+    assert {row.group for row in run.product} == set(RUNG_NAMES)
+    assert not any(row.verdict.hallucinated for row in run.product)
+    assert {row.produced.driver for row in run.product} == {"stub-floor"}
+
+
+def full_disk() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_an_incomplete_run_is_3(here: Path) -> None:
+    """No room for the journal: one line, whole records up to there, no card, whatever the gate would say."""
+    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--trials", "50", "--gate", "--out", "run")
+    done = subprocess.run(
+        command(*arguments),
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        preexec_fn=full_disk,
+    )
+    assert "cannot write the journal: File too large" in one_line(done, 3)
+    kept = (here / "run" / "journal.jsonl").read_bytes()
+    assert kept.endswith(b"\n")
+    assert f"; {len(kept.splitlines())} finished trials are in it" in done.stderr
+    assert [path.name for path in (here / "run").iterdir()] == ["journal.jsonl"]
+
+
+def test_showing_an_incomplete_run_is_3(here: Path) -> None:
+    """What there is of it is shown."""
+    from agentbench_lab.running.runner import Interrupted, evaluate
+
+    def stop(finished: int, asked: int) -> None:
+        if finished == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        evaluate(here / "small.jsonl", knows, out=here / "run", progress=stop)
+    done = lab("show", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "judged 3, excluded 0, missing 2" in done.stdout
+
+
+def test_lint_tells_sound_from_broken(here: Path) -> None:
+    """0 and a line for the sound one; 2 for any that is not, with every problem of every file."""
+    done = lab("lint", "small.jsonl", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "small.jsonl: 5 cases, no problem\n", "")
+    stale = some(0)
+    stale[0]["expect"]["calls"][0]["input"]["symbol"] = "Ledger"
+    write_suite(here, stale, name="stale")
+    done = lab("lint", "small.jsonl", "stale.jsonl", cwd=here)
+    assert done.returncode == 2
+    assert "small.jsonl: 5 cases, no problem" in done.stdout
+    assert "stale.jsonl:1: t0-cart: " in done.stdout
+    assert done.stderr == "error: 1 problem\n"
+    done = lab("lint", "small.jsonl", "smal.jsonl", cwd=here)
+    assert done.returncode == 2
+    assert "smal.jsonl: no such case file (did you mean 'small.jsonl'?)" in done.stdout + done.stderr
+
+
+def test_the_shipped_ladder_lints_clean(tmp_path: Path) -> None:
+    done = lab("lint", "ladder", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"ladder: \d+ cases, no problem\n", done.stdout)
+
+
+def test_drivers_and_notebooks_are_listed(here: Path) -> None:
+    drivers, notebooks = lab("drivers", cwd=here), lab("notebooks", cwd=here)
+    assert (drivers.returncode, drivers.stderr, notebooks.returncode, notebooks.stderr) == (0, "", 0, "")
+    assert [line.split()[0] for line in drivers.stdout.splitlines() if not line.startswith(" ")] == [
+        "reckless",
+        "refuse_all",
+        "stub",
+        "Your",
+    ]
+    assert "simulated" in drivers.stdout
+    assert "run_ladder" in notebooks.stdout
+    narrow(drivers.stdout, notebooks.stdout)
+
+
+@pytest.mark.parametrize("verb", ["", *cli.commands])
+def test_help_tells_every_option(tmp_path: Path, verb: str) -> None:
+    """With a line on each, within 100 columns; the way in tells how to start and what the exit codes mean."""
+    done = lab(*filter(None, [verb]), "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    narrow(done.stdout)
+    shown: click.Command = cli.commands[verb] if verb else cli
+    for parameter in shown.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, (verb, parameter.name)
+            assert all(option in done.stdout for option in parameter.opts), (verb, parameter.opts)
+    if not verb:
+        assert all(name in done.stdout for name in cli.commands)
+        assert "agentbench-lab run ladder --driver stub" in done.stdout
+        assert "Exit codes: 0 done, 1 the gate failed" in done.stdout
+
+
+def test_no_verb_shows_the_help(tmp_path: Path) -> None:
+    done = lab(cwd=tmp_path)
+    assert done.returncode == 2
+    assert "agentbench-lab run ladder --driver stub" in done.stderr
+
+
+def test_the_version(tmp_path: Path) -> None:
+    done = lab("--version", cwd=tmp_path)
+    assert done.returncode == 0
+    assert re.fullmatch(r"agentbench-lab \S+\n", done.stdout)
+
+
+def test_a_terminal_of_an_old_encoding_is_served(here: Path) -> None:
+    """Signs that it cannot show are written by number; no number of the run is lost to an encoding."""
+    cases = some(0)
+    cases[0]["id"] = "t0-→"
+    write_suite(here, cases)
+    old = {"cwd": here, "PYTHONIOENCODING": "latin-1"}
+    done = lab("run", "small.jsonl", "--driver", "mine:refuses", "--out", "run", **old)  # type: ignore[arg-type]
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = lab("show", "run", "--failed", **old)  # type: ignore[arg-type]
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert r"t0-\u2192" in shown.stdout
+    assert one_line(lab("show", "→", **old)).startswith(r"\u2192: no run")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("gate", "code"), [((), 0), (("--gate",), 1)])
+def test_a_reader_that_goes_away_changes_no_exit_code(here: Path, gate: tuple[str, ...], code: int) -> None:
+    """`run … | head -1` ends quietly, and a gate that fails still fails."""
+    words = " ".join(command("run", "small.jsonl", "--driver", "mine:refuses", "--out", "run", *gate))
+    done = subprocess.run(
+        ["bash", "-c", f"{words} 2>err | true; exit ${{PIPESTATUS[0]}}"],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
+    assert (here / "err").read_text(encoding="utf-8").startswith("gate failed: " if gate else "")
+    assert "Traceback" not in (here / "err").read_text(encoding="utf-8")
+    assert load_run(here / "run").card.complete
+
+
+def test_no_progress_bar_without_a_terminal(here: Path) -> None:
+    done = lab("run", "small.jsonl", "--driver", "stub", "--trials", "30", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\r" not in done.stdout
+
+
+def test_every_rung_is_in_the_small_suite() -> None:
+    """The tests above lean on it."""
+    assert {one["rung"] for one in CASES} == set(RUNG_NAMES)

@@ -92,10 +92,14 @@ class Expect(
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one trial may use at most: wall time in seconds, and tool calls. None is no limit."""
+    """What one trial may use at most; None is no limit. Wall time is seconds of one attempt, steps are model calls,
+    tokens all four buckets together, money micros of a dollar."""
 
     wall_s: Annotated[float, Meta(gt=0)] | None = None
+    steps: Annotated[int, Meta(ge=0)] | None = None
     tool_calls: Annotated[int, Meta(ge=0)] | None = None
+    tokens: Annotated[int, Meta(ge=0)] | None = None
+    cost_micros: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Goal(Struct, frozen=True):

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from agentbench_lab.drivers.base import BUILT_IN, Context, Driver, Loaded, known_drivers, load_driver
+from agentbench_lab.drivers.base import (
+    BUILT_IN,
+    Context,
+    Driver,
+    InfrastructureError,
+    Loaded,
+    known_drivers,
+    load_driver,
+)
 
-__all__ = ["BUILT_IN", "Context", "Driver", "Loaded", "known_drivers", "load_driver"]
+__all__ = ["BUILT_IN", "Context", "Driver", "InfrastructureError", "Loaded", "known_drivers", "load_driver"]

@@ -20,19 +20,21 @@ import inspect
 import math
 import random
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agentbench_lab.cases import Call, Goal, Task
+from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.capabilities import Capability
-from agentbench_lab.worlds.toolbox import Toolbox
+from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
 Driver = Callable[[Task, Toolbox, "Context"], "Transcript | Mapping[str, Any] | Awaitable[Any]"]
 
@@ -45,16 +47,43 @@ ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
 
 
+class InfrastructureError(Exception):
+    """What a driver raises when the other side failed it: a refused connection, a rate limit, a server's error.
+
+    It is no fault of the agent's. Before any output of a model and any tool call the trial is tried again, after
+    `retry_after` seconds where the other side named them; else, and when no try is left, the trial is excluded.
+    `usage` is what the failed try has cost all the same.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.retry_after, self.usage = retry_after, usage
+
+
 class Context:
     """What a driver may use beside its task and tools.
+
+    `spend(usage)` tells what a step has used, as soon as it is known: it ends a trial at its limits, and counts when a
+    trial is cut off. `with ctx.waiting():` marks time that is waited for a rate limit and not worked.
 
     `random` is a generator of the trial's own (the same seed, suite, case, arm and trial give the same numbers);
     `seed` is what it grew from. `dispatch` and `capability_by_name` are the TOOL ladder's own seam; its names in
     camelCase and access by key (`ctx["dispatch"]`) work too.
     """
 
-    def __init__(self, toolbox: Toolbox, task: Task, *, seed: str, trial: int) -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        task: Task,
+        *,
+        seed: str,
+        trial: int,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+    ) -> None:
         self._toolbox = toolbox
+        self._limits = limits
+        self.spent = Usage()
+        self.waited_s = 0.0
         self._random: random.Random | None = None
         self.seed = seed
         self.trial = trial
@@ -67,6 +96,35 @@ class Context:
         if self._random is None:
             self._random = random.Random(self.seed)
         return self._random
+
+    def spend(self, usage: Usage) -> None:
+        """Add what a step has used to `spent`; raises BudgetSpent when a limit of the trial is used up."""
+        self.spent = usage if self.spent == Usage() else self.spent + usage
+        over = self.over(self.spent)
+        if over:
+            self._toolbox.spent = True
+            raise BudgetSpent(over)
+
+    def over(self, usage: Usage) -> str:
+        """Which limit the usage is over, in words; empty when it is within all that is known of it."""
+        limits = self._limits
+        for what, used, most in (
+            ("steps", usage.model_calls, limits.steps),
+            ("tokens", usage.tokens, limits.tokens),
+            ("micros", usage.cost_micros, limits.cost_micros),
+        ):
+            if most is not None and used is not None and used > most:
+                return f"the limit of {most} {what} is used up ({used} used)"
+        return ""
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Time that is waited for others and does not count as worked."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.waited_s += time.perf_counter() - began
 
     def dispatch(self, name: str, input: Any = None) -> dict[str, Any]:
         """Run a tool: {"ok": True, "text", "result"} or {"ok": False, "error"}."""

@@ -12,6 +12,9 @@ Two strictnesses:
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 from agentbench_lab.cases import Case
@@ -34,4 +37,13 @@ def grade(case: Case, transcript: Transcript, evidence: Evidence, *, strictness:
     raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
 
 
-__all__ = ["STRICTNESSES", "Check", "Evidence", "Grade", "Strictness", "grade"]
+@lru_cache(maxsize=1)
+def version() -> str:
+    """The start of the digest of the grader's own source: a verdict of another version is to be judged again."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(file.name.encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+__all__ = ["STRICTNESSES", "Check", "Evidence", "Grade", "Strictness", "grade", "version"]

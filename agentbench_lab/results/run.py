@@ -79,7 +79,10 @@ class Counts(Struct, frozen=True):
 
 
 class RunCard(Struct, frozen=True):
-    """Where a run's numbers come from. Two runs are comparable only within one commit."""
+    """Where a run's numbers come from. Two runs are comparable only within one commit.
+
+    `grader` is the digest of the grader's source; `source` names the run that this one was judged again from.
+    """
 
     format: str
     run: str
@@ -87,6 +90,7 @@ class RunCard(Struct, frozen=True):
     commit: str
     taxonomy: str
     strictness: str
+    grader: str
     suites: tuple[SuiteCard, ...]
     worlds: tuple[WorldCard, ...]
     arms: tuple[ArmCard, ...]
@@ -98,6 +102,7 @@ class RunCard(Struct, frozen=True):
     versions: dict[str, str]
     started_at: str
     finished_at: str
+    source: str | None = None
 
     @property
     def complete(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from agentbench_lab.cases import Case
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
 
 
@@ -35,6 +36,20 @@ def trial_seed(seed: int, case: Case, arm: Arm, trial: int) -> str:
     """What a trial's random numbers grow from: a digest, so that neither order nor worker count can change them."""
     parts = (str(seed), case.suite, case.id, arm.driver, arm.model or "", arm.scaffold, str(trial))
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def shard_numbers(shard: str) -> tuple[int, int]:
+    """`i/n` as two numbers; LabError for anything else."""
+    at, slash, of = shard.partition("/")
+    if not (slash and at.isascii() and of.isascii() and at.isdigit() and of.isdigit() and 1 <= int(at) <= int(of)):
+        raise LabError(f"shard {shard!r}: must be i/n, such as 1/4, with i from 1 to n")
+    return int(at), int(of)
+
+
+def shard_of(specs: Sequence[Spec], shard: str) -> list[Spec]:
+    """The i-th of n parts of the plan: every n-th trial, so that each part has easy and hard ones."""
+    at, of = shard_numbers(shard)
+    return list(specs[at - 1 :: of])
 
 
 def of_groups(specs: Iterable[Spec], group: str, arms: set[int]) -> list[Spec]:

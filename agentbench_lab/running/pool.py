@@ -12,19 +12,25 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from agentbench_lab.running.trial import Job, Record
+from agentbench_lab.running.trial import NO_LIMIT, Job, Record
 
 GRACE_S = 0.25
 """An async driver is cancelled from within at its limit; a thread is given up only this much later."""
 
 
-def run_jobs(jobs: Iterable[Callable[[], Job]], workers: int, sink: Callable[[Record], None]) -> None:
+def run_jobs(
+    jobs: Iterable[Callable[[], Job]],
+    workers: int,
+    sink: Callable[[Record], None],
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
     """Run jobs, at most `workers` at a time, and hand each record to `sink` as its trial ends, one at a time.
 
     `jobs` makes each job when a worker is free for it. Threads report by themselves, so that a trial costs no switch
-    between threads; the caller's thread only watches the limits. Raises what `sink` or the making of a job raised.
+    between threads; the caller's thread only watches the limits. Once `stop()` is true no further trial is begun.
+    Raises what `sink` or the making of a job raised.
     """
-    state = _State(iter(jobs), sink)
+    state = _State(iter(jobs), sink, stop)
     running = [_Worker(state) for _ in range(workers)]
     for worker in running:
         worker.start()
@@ -43,8 +49,11 @@ def run_jobs(jobs: Iterable[Callable[[], Job]], workers: int, sink: Callable[[Re
 class _State:
     """What the workers of one call share. `lock` guards the jobs and the sink."""
 
-    def __init__(self, jobs: Iterator[Callable[[], Job]], sink: Callable[[Record], None]) -> None:
+    def __init__(
+        self, jobs: Iterator[Callable[[], Job]], sink: Callable[[Record], None], enough: Callable[[], bool]
+    ) -> None:
         self.jobs = jobs
+        self.enough = enough
         self.sink = sink
         self.lock = threading.Lock()
         self.changed = threading.Event()
@@ -53,7 +62,7 @@ class _State:
 
     def next_job(self) -> Job | None:
         with self.lock:
-            make = None if self.stop else next(self.jobs, None)
+            make = None if self.stop or self.enough() else next(self.jobs, None)
         return make() if make is not None else None
 
     def report(self, record: Record) -> None:
@@ -73,7 +82,6 @@ class _Worker(threading.Thread):
         self.state = state
         self.lock = threading.Lock()
         self.job: Job | None = None
-        self.deadline = float("inf")
         self.done = False
         self.abandoned = False
 
@@ -83,8 +91,6 @@ class _Worker(threading.Thread):
             while (job := state.next_job()) is not None:
                 with self.lock:
                     self.job = job
-                    if job.wall_s is not None:
-                        self.deadline = time.monotonic() + job.wall_s
                 record = job.run()
                 if self.take() is None:
                     return
@@ -99,8 +105,14 @@ class _Worker(threading.Thread):
     def take(self) -> Job | None:
         """The running job, taken away from this worker; None when the other side was first."""
         with self.lock:
-            job, self.job, self.deadline = self.job, None, float("inf")
+            job, self.job = self.job, None
             return job
+
+    @property
+    def deadline(self) -> float:
+        """When the attempt under way is out of time."""
+        job = self.job
+        return NO_LIMIT if job is None else job.deadline
 
     def abandon(self) -> None:
         """Leave the thread behind. Python code in it is ended; a call that waits outside Python is not reached."""

@@ -1,39 +1,39 @@
-"""evaluate: cases by drivers, into a run."""
+"""evaluate: cases by drivers, into a run; and going on with a run that is there."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections import Counter
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
+from agentbench_lab import grading
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, load_suite, project_root, select
 from agentbench_lab.drivers.base import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading import STRICTNESSES
-from agentbench_lab.ladder import Cell, Climb, climb, in_order
+from agentbench_lab.ladder import Climb, in_order
 from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results import provenance
-from agentbench_lab.results.product import Arm, ProductRow
-from agentbench_lab.results.run import (
-    FORMAT,
-    ArmCard,
-    Counts,
-    Envelope,
-    Run,
-    RunCard,
-    SuiteCard,
-    WorldCard,
-    save,
-)
-from agentbench_lab.running.journal import Journal
-from agentbench_lab.running.plan import Spec, of_groups, plan
-from agentbench_lab.running.pool import run_jobs
-from agentbench_lab.running.tables import cases_table, trial_tables
-from agentbench_lab.running.trial import Job, Record
+from agentbench_lab.results.product import Arm
+from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Run, RunCard, SuiteCard, WorldCard, load_run, save
+from agentbench_lab.running import journal as journals
+from agentbench_lab.running.assemble import assembled, climbed, envelope, now
+from agentbench_lab.running.engine import Engine, check_executor
+from agentbench_lab.running.engine import Run as RunSpecs
+from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
+from agentbench_lab.running.kit import Kit
+from agentbench_lab.running.lock import RunLock
+from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
+from agentbench_lab.running.records import Key, judged_again, key_of, records_of
+from agentbench_lab.running.tables import cases_table
+from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.toolbox import World
 
@@ -44,7 +44,7 @@ DriverLike = str | Callable[..., Any]
 
 
 class Incomplete(LabError):
-    """The run could not be written to its end; what was finished is in its journal."""
+    """The run could not go on: what was finished is in its journal."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -53,6 +53,31 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, run: Run) -> None:
         super().__init__("interrupted")
         self.run = run
+
+
+class Caps(Struct, frozen=True):
+    """What a whole run may use: once it has used this much no further trial is begun, and the run is incomplete.
+
+    Tokens and money count what is known of them; None is no cap.
+    """
+
+    tokens: int | None = None
+    cost_micros: int | None = None
+    wall_s: float | None = None
+
+
+class Plan(Struct, frozen=True):
+    """What a run will do before it does it: trials asked, finished already, to be run, and to be judged again."""
+
+    asked: int
+    finished: int
+    to_run: int
+    to_regrade: int
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"plan: {self.asked} asked, {self.finished} finished, {self.to_run} to run"
+        return text + (f", {self.to_regrade} to be judged again (the grader has changed)" if self.to_regrade else "")
 
 
 def evaluate(
@@ -68,8 +93,12 @@ def evaluate(
     world: str | Path | World = "",
     seed: int = 0,
     workers: int = 1,
+    executor: str | Executor = "threads",
     strictness: str = "strict",
     limits: Limits | None = None,
+    caps: Caps | None = None,
+    retries: Retries | int = 3,
+    shard: str = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -77,13 +106,64 @@ def evaluate(
 
     `suite` is a case file, a bare name under data/cases, or a loaded Suite. `group` and `only` (globs over ids) are
     lists or comma-separated text; empty is all. With `ladder`, rungs are asked upward and those above the first that
-    fails the gate are not asked: each leaves a receipt. The run is saved to `out` (a new folder; default
-    data/results/<suite>-<stamp>-<random>) unless `save_run` is false. `limits` bound one trial (default: 60 s).
-    `progress` is called with (finished, asked).
+    fails the gate are not asked: each leaves a receipt.
+
+    The run is saved to `out` (default data/results/<suite>-<stamp>-<random>) unless `save_run` is false. When `out`
+    holds a run already, that run goes on: what it has finished is kept, also when more trials are asked, and other
+    settings are refused with the difference.
+
+    `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
+    concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
+    after an infrastructure error. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
+    (finished, asked).
 
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
+    return prepare(
+        suite,
+        driver,
+        group=group,
+        only=only,
+        trials=trials,
+        ladder=ladder,
+        stamp=stamp,
+        out=out,
+        world=world,
+        seed=seed,
+        workers=workers,
+        executor=executor,
+        strictness=strictness,
+        limits=limits,
+        caps=caps,
+        retries=retries,
+        shard=shard,
+        save_run=save_run,
+    ).run(progress)
+
+
+def prepare(
+    suite: str | Path | Suite,
+    driver: DriverLike | Sequence[DriverLike],
+    *,
+    group: str | Iterable[str] = "",
+    only: str | Iterable[str] = "",
+    trials: int = 1,
+    ladder: bool = False,
+    stamp: str = "",
+    out: str | Path = "",
+    world: str | Path | World = "",
+    seed: int = 0,
+    workers: int = 1,
+    executor: str | Executor = "threads",
+    strictness: str = "strict",
+    limits: Limits | None = None,
+    caps: Caps | None = None,
+    retries: Retries | int = 3,
+    shard: str = "",
+    save_run: bool = True,
+) -> Prepared:
+    """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
     suite = _suite(suite)
     cases = select(suite.cases, groups=_words(group, "group"), only=_words(only, "only"))
     stamp = _stamp(stamp)
@@ -92,203 +172,377 @@ def evaluate(
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
     drivers = _drivers(driver)
     limits = _limits(limits)
+    executor = check_executor(executor)
     if ladder:
         _check_rungs(suite, cases)
+        if shard:
+            raise LabError("shard and ladder exclude each other: a rung is asked only when the one below has passed")
     worlds = Worlds(suite, world or None)
     placed = [(case, worlds.of(case)) for case in cases]
     _check_tools(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
-    folder = _folder(suite, stamp, out) if save_run else None
-    setting = _Setting(
-        suite, placed, drivers, arms, specs, stamp, strictness, limits, workers, ladder, progress, trials
+    if shard:
+        specs = shard_of(specs, shard)
+    kit = Kit(
+        drivers,
+        arms,
+        {case.id: of_case for case, of_case in placed},
+        limits=limits,
+        stamp=stamp,
+        strictness=strictness,
+        retries=Retries(times=retries) if isinstance(retries, int) else retries,
     )
-    return _run(setting, folder, seed, _options(group, only, trials, ladder, limits, world))
+    settings = Settings(
+        suite.name,
+        stamp,
+        seed,
+        strictness,
+        msgspec.structs.asdict(limits),
+        {str(arm): loaded.version for arm, loaded in zip(arms, drivers, strict=True)},
+        {case.id: (case.digest, of_case.digest) for case, of_case in placed},
+        ladder,
+        shard,
+    )
+    options = {
+        "group": list(_words(group, "group")),
+        "only": list(_words(only, "only")),
+        "trials": trials,
+        "ladder": ladder,
+        "shard": shard,
+        **settings.limits,
+        "world": "" if not world else getattr(world, "name", None) or Path(str(world)).name,
+    }
+    folder = None
+    if save_run:
+        name = f"{suite.name}-{stamp}-{secrets.token_hex(4)}"
+        folder = Path(out) if out else project_root() / "data" / "results" / name
+    return Prepared(
+        suite, placed, kit, specs, settings, options, folder, workers, executor, caps or Caps(), fresh=not out
+    )
 
 
-class _Setting:
-    """What one run is made of."""
+class _Earlier(Struct):
+    """What a run's folder holds already."""
+
+    records: dict[Key, Record]
+    regraded: int
+    started_at: str
+    commit: str
+    finished: bool
+    notes: tuple[str, ...]
+
+
+class Prepared:
+    """A run that is planned. Everything that could be wrong with what was asked has been found."""
 
     def __init__(
         self,
         suite: Suite,
         placed: list[tuple[Case, World]],
-        drivers: list[Loaded],
-        arms: list[Arm],
+        kit: Kit,
         specs: list[Spec],
-        stamp: str,
-        strictness: str,
-        limits: Limits,
+        settings: Settings,
+        options: dict[str, Any],
+        folder: Path | None,
         workers: int,
-        ladder: bool,
-        progress: Callable[[int, int], None] | None,
-        trials: int,
+        executor: str | Executor,
+        caps: Caps,
+        *,
+        fresh: bool,
     ) -> None:
-        self.suite, self.placed, self.drivers, self.arms, self.specs = suite, placed, drivers, arms, specs
-        self.stamp, self.strictness, self.limits, self.workers = stamp, strictness, limits, workers
-        self.ladder, self.progress, self.trials = ladder, progress, trials
-        self.worlds = {case.id: world for case, world in placed}
-        self.begun: set[str] = set()
-        self.asked = Counter(case.group for case, _ in placed)
-        for group in self.asked:
-            self.asked[group] *= trials
+        self.suite, self.placed, self.kit, self.specs = suite, placed, kit, specs
+        self.settings, self.options, self.folder = settings, options, folder
+        self._workers, self._executor, self._caps = workers, executor, caps
+        self._order = in_order(spec.case.group for spec in specs)
+        self._earlier = self._read_earlier() if folder is not None and not fresh else None
+        finished = len(self._earlier.records) if self._earlier else 0
+        self.plan = Plan(
+            len(specs),
+            finished,
+            len(specs) - finished,
+            self._earlier.regraded if self._earlier else 0,
+            self._earlier.notes if self._earlier else (),
+        )
 
-    def jobs(self, specs: Iterable[Spec]) -> Iterator[Callable[[], Job]]:
-        for spec in specs:
-            yield lambda spec=spec: self.job(spec)  # type: ignore[misc]
+    # ---- what is there already
 
-    def job(self, spec: Spec) -> Job:
-        return Job(
-            spec,
-            self.drivers[spec.arm],
-            self.arms[spec.arm],
-            self.worlds[spec.case.id],
-            limits=self.limits,
-            stamp=self.stamp,
-            strictness=self.strictness,
+    def _read_earlier(self) -> _Earlier | None:
+        folder = self.folder
+        assert folder is not None
+        try:
+            if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+                return None
+            if not folder.is_dir():
+                raise LabError(f"{folder}: exists and is not a folder; nothing is written over")
+        except OSError as error:
+            raise LabError(f"{folder}: cannot read it: {error.strerror}") from None
+        except ValueError as error:
+            raise LabError(f"{str(folder)!r}: no name of a folder: {error}") from None
+        if (folder / "journal.jsonl").exists():
+            return self._from_journal(folder)
+        if (folder / "card.json").exists():
+            return self._from_run(folder)
+        if {file.name for file in folder.iterdir()} <= {"run.lock"}:
+            return None
+        raise LabError(f"{folder}: exists, holds no run and is not empty; nothing is written over")
+
+    def _from_journal(self, folder: Path) -> _Earlier | None:
+        found = read_journal(folder / "journal.jsonl")
+        if found is None:
+            return None
+        self._refuse_differences(found.header.settings, folder)
+        return self._earlier_of(
+            found.records, found.header.grader, found.header.started_at, found.header.commit, False, found.notes
+        )
+
+    def _from_run(self, folder: Path) -> _Earlier:
+        run = load_run(folder)
+        self._refuse_differences(settings_of(run), folder)
+        return self._earlier_of(
+            records_of(run), run.card.grader, run.card.started_at, run.card.commit, run.card.complete, ()
+        )
+
+    def _refuse_differences(self, old: Settings, folder: Path) -> None:
+        found = differences(old, self.settings)
+        if found:
+            raise LabError(
+                "\n".join([f"{folder}: holds a run with other settings; give another --out", *found[:20]])
+            )
+
+    def _earlier_of(
+        self,
+        records: Sequence[Record],
+        grader: str,
+        started_at: str,
+        commit: str,
+        finished: bool,
+        notes: tuple[str, ...],
+    ) -> _Earlier:
+        places = {self._key(spec): spec.place for spec in self.specs}
+        found: dict[Key, Record] = {}
+        for record in records:
+            key = key_of(record.row)
+            if key not in places:
+                raise LabError(
+                    f"{self.folder}: holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
+                    f"now; ask at least as many trials as it has"
+                )
+            if key in found:
+                notes = (*notes, f"trial {record.row.trial} of {record.row.case_id!r} stands twice; the first counts")
+                continue
+            place = places[key]
+            found[key] = record if record.place == place else msgspec.structs.replace(record, place=place)
+        regraded = 0
+        if grader != grading.version():
+            found = {key: judged_again(record) for key, record in found.items()}
+            regraded = len(found)
+        return _Earlier(found, regraded, started_at, commit, finished, notes)
+
+    def _key(self, spec: Spec) -> Key:
+        arm = self.kit.arms[spec.arm]
+        return self.suite.name, spec.case.id, arm.driver, arm.model, arm.scaffold, spec.trial
+
+    # ---- running
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> Run:
+        """Run what is to be run, and save it all."""
+        if self.folder is None:
+            return self._run(progress, None)
+        make_folder(self.folder, exist_ok=self._earlier is not None or self.folder.exists())
+        with RunLock(self.folder):
+            # what is there may have grown between planning and now: the lock's owner reads it again
+            if self._earlier is not None:
+                self._earlier = self._read_earlier()
+            earlier = self._earlier
+            if earlier is not None and earlier.finished and not earlier.regraded and not self._left(earlier):
+                return load_run(self.folder)
+            return self._run(progress, self._journal())
+
+    def _left(self, earlier: _Earlier) -> bool:
+        """Whether there is a trial to be run beyond what is there."""
+        done = dict(earlier.records)
+        return any(self._key(spec) not in done for specs in self._rounds(done, set()) for spec in specs)
+
+    def _journal(self) -> Journal:
+        assert self.folder is not None
+        path = self.folder / "journal.jsonl"
+        earlier = self._earlier
+        header = Header(
+            journals.FORMAT,
+            self.settings,
+            grading.version(),
+            self._commit(),
+            earlier.started_at if earlier else now(),
+        )
+        try:
+            opened = Journal.begin(path, header, earlier.records.values() if earlier else ())
+            # from here on the journal holds all, and an old card would speak of less than there is
+            (self.folder / "card.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise LabError(f"{self.folder}: cannot write there: {error.strerror}") from None
+        return opened
+
+    def _run(self, progress: Callable[[int, int], None] | None, journal: Journal | None) -> Run:
+        earlier = self._earlier
+        started_at = earlier.started_at if earlier else now()
+        began = time.monotonic()
+        done: dict[Key, Record] = dict(earlier.records) if earlier else {}
+        spent = _Spent(self._caps, done.values(), began)
+        begun: set[str] = set()
+        asked = 0
+        interrupted = False
+
+        def ended(record: Record) -> None:
+            done[key_of(record.row)] = record
+            if journal is not None:
+                journal.add(record)
+            spent.add(record)
+            if progress is not None:
+                progress(len(done), asked)
+
+        def rounds(run_specs: RunSpecs) -> None:
+            nonlocal asked
+            for specs in self._rounds(done, begun):
+                asked += len(specs)
+                left = [spec for spec in specs if self._key(spec) not in done]
+                if left and not spent.over():
+                    run_specs(left, ended, spent.over)
+
+        try:
+            Engine(self.kit, self._executor, self._workers).run(rounds)
+        except OSError as error:
+            where = f"{self.folder}: " if self.folder is not None else ""
+            raise Incomplete(
+                f"{where}cannot write the journal: {error.strerror}; {len(done)} finished trials are in it"
+            ) from None
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if journal is not None:
+                journal.close()
+        if not self.settings.ladder:
+            asked = len(self.specs)
+        run = self._assemble(list(done.values()), asked, begun, started_at)
+        if self.folder is not None and journal is not None:
+            run = self._save(run, journal)
+        if interrupted:
+            raise Interrupted(run)
+        return run
+
+    def _save(self, run: Run, journal: Journal) -> Run:
+        assert self.folder is not None
+        run = msgspec.structs.replace(run, path=self.folder)
+        try:
+            save(run, self.folder)
+        except OSError as error:
+            left = f"its {run.trials.num_rows} trials are in the journal"
+            raise Incomplete(f"{self.folder}: cannot write the run: {error.strerror}; {left}") from None
+        if run.card.complete:
+            journal.remove()
+        return run
+
+    def _commit(self) -> str:
+        """Where the code stands; a run that was begun elsewhere says both, and is comparable to neither."""
+        here = provenance.commit(project_root())
+        if self._earlier is None or self._earlier.commit == here:
+            return here
+        before = self._earlier.commit
+        return before if before.endswith(f", {here}") else f"{before}, {here}"
+
+    def _rounds(self, done: dict[Key, Record], begun: set[str]) -> Iterator[list[Spec]]:
+        """What to run together: all at once, or with the ladder a rung at a time for the arms still climbing."""
+        if not self.settings.ladder:
+            begun.update(self._order)
+            yield self.specs
+            return
+        climbing = set(range(len(self.kit.arms)))
+        for group in self._order:
+            begun.add(group)
+            yield of_groups(self.specs, group, climbing)
+            for arm in sorted(climbing):
+                if self._climb(list(done.values()), arm, begun).gated_at is not None:
+                    climbing.discard(arm)
+            if not climbing:
+                return
+
+    def _climb(self, records: Sequence[Record], arm: int, begun: set[str]) -> Climb:
+        asked: dict[str, int] = {}
+        for spec in self.specs:
+            if spec.arm == arm:
+                asked[spec.case.group] = asked.get(spec.case.group, 0) + 1
+        return climbed(asked, begun, [record.row for record in records if record.place[1] == arm])
+
+    def _assemble(self, records: list[Record], asked: int, begun: set[str], started_at: str) -> Run:
+        suite, kit = self.suite, self.kit
+        card = RunCard(
+            format=FORMAT,
+            run=self.folder.name if self.folder is not None else f"{suite.name}-{kit.stamp}",
+            stamp=kit.stamp,
+            commit=self._commit(),
+            taxonomy=LADDER.name,
+            strictness=kit.strictness,
+            grader=grading.version(),
+            suites=(SuiteCard(suite.name, suite.digest, suite.version, suite.date, len(self.placed)),),
+            worlds=tuple(
+                WorldCard(world.name, world.kind, world.digest)
+                for world in {world.digest: world for _, world in self.placed}.values()
+            ),
+            arms=tuple(
+                ArmCard(arm.driver, arm.model, arm.scaffold, driver.evidence, driver.version, driver.banner)
+                for arm, driver in zip(kit.arms, kit.drivers, strict=True)
+            ),
+            options=self.options,
+            seed=self.settings.seed,
+            evidence=tuple(sorted({driver.evidence for driver in kit.drivers})),
+            counts=Counts(0, 0, 0, 0),
+            envelope=envelope(
+                kit.arms, [self._climb(records, arm, begun) for arm in range(len(kit.arms))]
+            ),
+            versions=provenance.versions(),
+            started_at=started_at,
+            finished_at=now(),
+        )
+        return assembled(card, cases_table(self.placed), records, asked)
+
+
+class _Spent:
+    """What a run has used, against its caps. Figures nobody knows count nothing."""
+
+    def __init__(self, caps: Caps, records: Iterable[Record], began: float) -> None:
+        self._caps, self._began = caps, began
+        self._tokens = self._cost = 0
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        usage = record.transcript.usage
+        self._tokens += usage.tokens or 0
+        self._cost += usage.cost_micros or 0
+
+    def over(self) -> bool:
+        caps = self._caps
+        return (
+            (caps.tokens is not None and self._tokens >= caps.tokens)
+            or (caps.cost_micros is not None and self._cost >= caps.cost_micros)
+            or (caps.wall_s is not None and time.monotonic() - self._began >= caps.wall_s)
         )
 
 
-def _run(setting: _Setting, folder: Path | None, seed: int, options: dict[str, Any]) -> Run:
-    started = _now()
-    records: list[Record] = []
-    journal = Journal(folder / "journal.jsonl") if folder is not None else None
-    interrupted = False
-    asked = 0
-    climbs: dict[int, Climb] = {}
-
-    def ended(record: Record) -> None:
-        if journal is not None:
-            journal.add(record)
-        records.append(record)
-        if setting.progress is not None:
-            setting.progress(len(records), asked)
-
-    try:
-        for specs in _rounds(setting, records, climbs):
-            asked += len(specs)
-            run_jobs(setting.jobs(specs), min(setting.workers, max(1, len(specs))), ended)
-    except OSError as error:
-        where = f"{folder}: " if folder is not None else ""
-        raise Incomplete(
-            f"{where}cannot write the journal: {error.strerror}; {len(records)} finished trials are in it"
-        ) from None
-    except KeyboardInterrupt:
-        interrupted = True
-        if not setting.ladder:
-            asked = len(setting.specs)
-    finally:
-        if journal is not None:
-            journal.__exit__(None, None, None)
-    records.sort(key=lambda record: record.place)
-    run = _assemble(setting, records, asked, climbs, folder, seed, options, started)
-    if folder is not None and journal is not None:
-        try:
-            save(run, folder)
-        except OSError as error:
-            left = f"its {len(records)} trials are in the journal"
-            raise Incomplete(f"{folder}: cannot write the run: {error.strerror}; {left}") from None
-        if run.card.complete:
-            journal.remove()
-    if interrupted:
-        raise Interrupted(run)
-    return run
-
-
-def _rounds(setting: _Setting, records: list[Record], climbs: dict[int, Climb]) -> Iterator[list[Spec]]:
-    """What to run together: everything at once, or with the ladder a rung at a time for the arms still climbing."""
-    order = in_order(spec.case.group for spec in setting.specs)
-    everyone = set(range(len(setting.arms)))
-    if not setting.ladder:
-        setting.begun.update(order)
-        yield setting.specs
-    else:
-        climbing = set(everyone)
-        for group in order:
-            setting.begun.add(group)
-            yield of_groups(setting.specs, group, climbing)
-            for arm in sorted(climbing):
-                if _climb(setting, records, arm, order).gated_at is not None:
-                    climbing.discard(arm)
-            if not climbing:
-                break
-    for arm in everyone:
-        climbs[arm] = _climb(setting, records, arm, order)
-
-
-def _climb(setting: _Setting, records: Sequence[Record], arm: int, order: Sequence[str]) -> Climb:
-    """How far an arm came. A group that was begun and has no rows is incomplete, not passed over."""
-    rows: dict[str, list[ProductRow]] = {group: [] for group in order}
-    for record in records:
-        if record.place[1] == arm:
-            rows[record.row.group].append(record.row)
-    cells = {group: cell(group, setting.asked[group], rows[group]) for group in order if group in setting.begun}
-    return climb(cells, order)
-
-
-def cell(group: str, asked: int, rows: Iterable[ProductRow]) -> Cell:
-    """The counts of one group from its product rows."""
-    judged = [row.verdict for row in rows if row.verdict.excluded is None]
-    return Cell(
-        group,
-        asked,
-        len(judged),
-        sum(bool(verdict.completed) for verdict in judged),
-        sum(bool(verdict.hallucinated) for verdict in judged),
-    )
-
-
-def _assemble(
-    setting: _Setting,
-    records: list[Record],
-    asked: int,
-    climbs: dict[int, Climb],
-    folder: Path | None,
-    seed: int,
-    options: dict[str, Any],
-    started: str,
-) -> Run:
-    name = folder.name if folder is not None else f"{setting.suite.name}-{setting.stamp}"
-    order = in_order(spec.case.group for spec in setting.specs)
-    for arm in range(len(setting.arms)):
-        climbs.setdefault(arm, _climb(setting, records, arm, order))
-    excluded = sum(record.row.verdict.excluded is not None for record in records)
-    suite = setting.suite
-    card = RunCard(
-        format=FORMAT,
-        run=name,
-        stamp=setting.stamp,
-        commit=provenance.commit(project_root()),
-        taxonomy=LADDER.name,
-        strictness=setting.strictness,
-        suites=(SuiteCard(suite.name, suite.digest, suite.version, suite.date, len(setting.placed)),),
-        worlds=tuple(
-            WorldCard(world.name, world.kind, world.digest)
-            for world in {world.digest: world for _, world in setting.placed}.values()
-        ),
-        arms=tuple(
-            ArmCard(arm.driver, arm.model, arm.scaffold, driver.evidence, driver.version, driver.banner)
-            for arm, driver in zip(setting.arms, setting.drivers, strict=True)
-        ),
-        options=options,
-        seed=seed,
-        evidence=tuple(sorted({driver.evidence for driver in setting.drivers})),
-        counts=Counts(asked, len(records) - excluded, excluded, asked - len(records)),
-        envelope=tuple(
-            Envelope(arm.driver, arm.model, arm.scaffold, c.reached, c.gated_at, c.receipts)
-            for arm, c in ((setting.arms[at], climbs[at]) for at in sorted(climbs))
-        ),
-        versions=provenance.versions(),
-        started_at=started,
-        finished_at=_now(),
-    )
-    evidence = {arm: driver.evidence for arm, driver in zip(setting.arms, setting.drivers, strict=True)}
-    return Run(
-        card=card,
-        cases=cases_table(setting.placed),
-        **trial_tables(name, records, evidence),
-        product=tuple(record.row for record in records),
-        path=folder,
+def settings_of(run: Run) -> Settings:
+    """The run key of a finished run, from its card and cases."""
+    card, options = run.card, run.card.options
+    cases = run.cases.select(["case_id", "digest", "world_digest"]).to_pylist()
+    return Settings(
+        card.suites[0].name,
+        card.stamp,
+        card.seed,
+        card.strictness,
+        {name: options.get(name) for name in Limits.__struct_fields__},
+        {str(Arm(arm.driver, arm.model, arm.scaffold)): arm.version for arm in card.arms},
+        {row["case_id"]: (row["digest"], row["world_digest"]) for row in cases},
+        bool(options.get("ladder")),
+        str(options.get("shard") or ""),
     )
 
 
@@ -332,11 +586,13 @@ def _whole(value: int, name: str) -> int:
 
 def _limits(limits: Limits | None) -> Limits:
     limits = limits if limits is not None else Limits(wall_s=DEFAULT_WALL_S)
-    wall_s, calls = limits.wall_s, limits.tool_calls
+    wall_s = limits.wall_s
     if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
         raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
-    if calls is not None and (type(calls) is not int or calls < 0):
-        raise LabError(f"the limit of tool calls must be a whole number from 0, not {calls!r}")
+    for name in ("steps", "tool_calls", "tokens", "cost_micros"):
+        most = getattr(limits, name)
+        if most is not None and (type(most) is not int or most < 0):
+            raise LabError(f"the limit {name} must be a whole number from 0, not {most!r}")
     return limits
 
 
@@ -367,40 +623,17 @@ def _check_tools(placed: Iterable[tuple[Case, World]]) -> None:
                 raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
 
 
-def _folder(suite: Suite, stamp: str, out: str | Path) -> Path:
-    """The run's folder, made exclusively: an existing one is refused unless it is empty."""
-    default = project_root() / "data" / "results" / f"{suite.name}-{stamp}-{secrets.token_hex(4)}"
-    folder = Path(out) if out else default
+def make_folder(folder: Path, *, exist_ok: bool) -> None:
+    """The run's folder, and whether it can be written."""
     try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")
-        folder.mkdir(parents=True, exist_ok=bool(out))
+        folder.mkdir(parents=True, exist_ok=exist_ok)
         probe = folder / ".probe"
-        probe.touch(exist_ok=False)
+        probe.touch(exist_ok=True)
         probe.unlink()
     except OSError as error:
         raise LabError(f"{folder}: cannot write there: {error.strerror}") from None
     except ValueError as error:
-        raise LabError(f"{str(out)!r}: no name of a folder: {error}") from None
-    return folder
+        raise LabError(f"{str(folder)!r}: no name of a folder: {error}") from None
 
 
-def _options(
-    group: Any, only: Any, trials: int, ladder: bool, limits: Limits, world: Any
-) -> dict[str, Any]:
-    return {
-        "group": list(_words(group, "group")),
-        "only": list(_words(only, "only")),
-        "trials": trials,
-        "ladder": ladder,
-        "wall_s": limits.wall_s,
-        "tool_calls": limits.tool_calls,
-        "world": "" if not world else getattr(world, "name", None) or Path(world).name,
-    }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-__all__ = ["DEFAULT_WALL_S", "Interrupted", "cell", "evaluate"]
+__all__ = ["DEFAULT_WALL_S", "Caps", "Incomplete", "Interrupted", "Plan", "Prepared", "evaluate", "make_folder", "prepare", "settings_of"]

@@ -73,7 +73,7 @@ CHUNK = 1_000
 def _tables(run: str, records: Sequence[Record], evidence: dict[Arm, str]) -> dict[str, pa.Table]:
     return {
         "trials": table("trials", [_trial(run, record, evidence) for record in records]),
-        "attempts": table("attempts", [_attempt(record) for record in records]),
+        "attempts": table("attempts", [row for record in records for row in _attempts(record)]),
         "calls": table("calls", [row for record in records for row in _calls(record)]),
         "transcripts": table("transcripts", [_transcript(record) for record in records]),
     }
@@ -125,8 +125,8 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         sum(call.status != "ok" for call in record.ledger),
         *_usage(said.usage, record.wall_s),
         False,
-        None,
-        1,
+        record.working_s,
+        len(record.attempts),
         1,
         [check.detail or check.name for check in verdict.checks if check.gates and not check.passed],
         said.notes[-1] if said.notes else None,
@@ -134,9 +134,12 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
     )
 
 
-def _attempt(record: Record) -> tuple[Any, ...]:
-    row, said = record.row, record.transcript
-    return row.suite, row.case_id, *_arm(record), 1, said.stop, *_usage(said.usage, record.wall_s)
+def _attempts(record: Record) -> list[tuple[Any, ...]]:
+    row = record.row
+    return [
+        (row.suite, row.case_id, *_arm(record), number, tried.end, *_usage(tried.usage, tried.wall_s))
+        for number, tried in enumerate(record.attempts, start=1)
+    ]
 
 
 def _calls(record: Record) -> list[tuple[Any, ...]]:
@@ -146,7 +149,7 @@ def _calls(record: Record) -> list[tuple[Any, ...]]:
             row.suite,
             row.case_id,
             *_arm(record),
-            1,
+            len(record.attempts),
             step,
             0,
             call.name,
@@ -165,7 +168,7 @@ def _transcript(record: Record) -> tuple[Any, ...]:
         row.suite,
         row.case_id,
         *_arm(record),
-        1,
+        len(record.attempts),
         said.driver or None,
         None if said.answer is None else _json(said.answer),
         _json(said.messages) if said.messages else None,

@@ -6,29 +6,41 @@ import asyncio
 import inspect
 import time
 import traceback
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
-from agentbench_lab.drivers.base import Context, Loaded, Nonsense, as_transcript
+from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.transcripts import Transcript
+from agentbench_lab.transcripts import Stop, Transcript, Usage
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
 NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 MESSAGES_LIMIT = 200_000
+NO_LIMIT = float("inf")
 
 
-class Record(Struct, frozen=True, gc=False):
-    """All that is kept of one trial: the product row, and what has no place in it (texts, clocks, dialogue)."""
+class Attempt(Struct, frozen=True):
+    """One try of a trial: how it ended, what it used, and its seconds by the wall clock."""
+
+    end: Stop
+    usage: Usage
+    wall_s: float
+
+
+class Record(Struct, frozen=True):
+    """All that is kept of one trial: the product row, and what has no place in it (texts, clocks, dialogue).
+
+    The usage of `transcript` is that of all attempts together; `working_s` leaves out what was waited for.
+    """
 
     place: tuple[int, int, int]
     row: ProductRow
@@ -36,11 +48,38 @@ class Record(Struct, frozen=True, gc=False):
     transcript: Transcript
     ledger: tuple[LedgerRow, ...]
     wall_s: float
+    working_s: float
+    attempts: tuple[Attempt, ...]
     traceback: str = ""
 
 
+class Retries(Struct, frozen=True):
+    """How often and how patiently an infrastructure error is tried again: exponential backoff with jitter, seconds."""
+
+    times: int = 3
+    wait_initial_s: float = 0.5
+    wait_max_s: float = 60.0
+    wait_jitter_s: float = 1.0
+
+
+class _Tried(Struct):
+    """What one attempt came to. `again` is the error that may be tried again."""
+
+    transcript: Transcript
+    usage: Usage
+    ledger: tuple[LedgerRow, ...]
+    wall_s: float
+    waited_s: float
+    trace: str
+    again: InfrastructureError | None
+
+
 class Job:
-    """One trial while it runs. `toolbox` can be closed from outside when the trial is out of time."""
+    """One trial while it runs, attempt by attempt.
+
+    `deadline` is when the attempt under way is out of time (by time.monotonic; infinite between attempts).
+    `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits.
+    """
 
     def __init__(
         self,
@@ -52,72 +91,209 @@ class Job:
         limits: Limits,
         stamp: str,
         strictness: str,
+        retries: Retries = Retries(),  # noqa: B008 - frozen
     ) -> None:
         case = spec.case
-        own = case.task.limits
         self.spec = spec
         self.driver = driver
         self.arm = arm
         self.stamp = stamp
         self.strictness = strictness
-        self.wall_s = limits.wall_s if own.wall_s is None else own.wall_s
-        calls = limits.tool_calls if own.tool_calls is None else own.tool_calls
-        self.toolbox = Toolbox(world.fork(), case.task.tools, tool_calls=calls)
+        self.limits = _tighter(case.task.limits, limits)
+        self.deadline = NO_LIMIT
+        self.watch: Callable[[float | None], None] | None = None
+        self._retries = retries
+        self._world = world
         # a trace holds arguments that a driver could change: it gets copies, and the grade reads the originals
-        self.kept = (
+        self._kept = (
             msgspec.structs.replace(case.task, goals=world.goals(case.task.tools))
             if case.task.trace
             else case.task
         )
-        self.task = _private(self.kept) if case.task.trace else self.kept
-        self.started = 0.0
+        self._earlier: list[_Tried] = []
+        self._started = self._began = time.perf_counter()
+        self._fresh()
+
+    # ---- running
 
     def run(self) -> Record:
         """Run the driver and judge what came of it; never raises for what the driver did."""
-        self.started = time.perf_counter()
-        trace = ""
-        try:
-            transcript = self._drive()
-        except BudgetSpent as spent:
-            transcript = Transcript(terminated=False, stop="budget", notes=(str(spent),))
-        except _OutOfTime:
-            transcript = self._out_of_time()
-        except Nonsense as error:
-            transcript = Transcript(terminated=False, stop="driver_error", notes=(_kept(str(error)),))
-        except BaseException as error:
-            transcript, trace = _crashed(error)
-        wall_s = time.perf_counter() - self.started
-        ledger = self.toolbox.close()
-        if self.toolbox.spent and transcript.stop != "budget":
-            transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget")
-        return self._record(transcript, ledger, wall_s, trace)
+        tried = self._attempt()
+        if tried.again is not None and self._retries.times:
+            tried = self._until_it_works(tried)
+        return self._record(tried)
+
+    async def run_async(self) -> Record:
+        """The same for an async driver, on the running event loop."""
+        tried = await self._attempt_async()
+        if tried.again is not None and self._retries.times:
+            tried = await self._until_it_works_async(tried)
+        return self._record(tried)
 
     def abandon(self) -> Record:
         """The record of a trial that is left behind at its limit: what it did so far, judged as `timeout`."""
-        ledger = self.toolbox.close()
-        return self._record(self._out_of_time(), ledger, time.perf_counter() - self.started, "")
+        return self._record(self._tried(self._out_of_time(), ""))
 
-    def _drive(self) -> Transcript:
-        context = Context(self.toolbox, self.task, seed=self.spec.seed, trial=self.spec.trial)
-        returned = self.driver.start(self.task, self.toolbox, context)
-        if inspect.isawaitable(returned):
-            returned = asyncio.run(_within(returned, self.wall_s))
-        return _ended(as_transcript(returned), self.toolbox)
+    def died(self, why: str) -> Record:
+        """The record of a trial whose process ended under it."""
+        return self._record(
+            self._tried(Transcript(terminated=False, stop="driver_error", notes=(_kept(why),)), "")
+        )
+
+    # ---- attempts
+
+    def _fresh(self) -> None:
+        case = self.spec.case
+        self._toolbox = Toolbox(self._world.fork(), case.task.tools, tool_calls=self.limits.tool_calls)
+        self._task = _private(self._kept) if case.task.trace else self._kept
+        self._context = Context(
+            self._toolbox, self._task, seed=self.spec.seed, trial=self.spec.trial, limits=self.limits
+        )
+
+    def _begin(self) -> None:
+        if self._earlier:
+            self._fresh()
+        self._began = time.perf_counter()
+        wall_s = self.limits.wall_s
+        self.deadline = NO_LIMIT if wall_s is None else time.monotonic() + wall_s
+        if self.watch is not None:
+            self.watch(wall_s)
+
+    def _attempt(self) -> _Tried:
+        self._begin()
+        try:
+            returned = self.driver.start(self._task, self._toolbox, self._context)
+            if inspect.isawaitable(returned):
+                returned = asyncio.run(_within(returned, self.limits.wall_s))
+            return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+        except BaseException as error:
+            return self._failed(error)
+
+    async def _attempt_async(self) -> _Tried:
+        self._begin()
+        try:
+            returned = self.driver.start(self._task, self._toolbox, self._context)
+            if inspect.isawaitable(returned):
+                returned = await _within(returned, self.limits.wall_s)
+            return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return self._failed(error)
+
+    def _until_it_works(self, tried: _Tried) -> _Tried:
+        import stamina
+
+        pending: _Tried | None = tried
+        try:
+            for attempt in stamina.retry_context(on=_pause, **self._patience()):
+                with attempt:
+                    tried = pending or self._attempt()
+                    pending = None
+                    self._wait_if_failed(tried)
+        except InfrastructureError:
+            self._earlier.pop()
+        return tried
+
+    async def _until_it_works_async(self, tried: _Tried) -> _Tried:
+        import stamina
+
+        pending: _Tried | None = tried
+        try:
+            async for attempt in stamina.retry_context(on=_pause, **self._patience()):
+                with attempt:
+                    tried = pending or await self._attempt_async()
+                    pending = None
+                    self._wait_if_failed(tried)
+        except InfrastructureError:
+            self._earlier.pop()
+        return tried
+
+    def _patience(self) -> dict[str, Any]:
+        return {
+            "attempts": self._retries.times + 1,
+            "timeout": None,
+            "wait_initial": self._retries.wait_initial_s,
+            "wait_max": self._retries.wait_max_s,
+            "wait_jitter": self._retries.wait_jitter_s,
+        }
+
+    def _wait_if_failed(self, tried: _Tried) -> None:
+        """Hand the error to the retrying loop; while it waits the trial has no limit."""
+        if tried.again is None:
+            return
+        self._earlier.append(tried)
+        self.deadline = NO_LIMIT
+        if self.watch is not None:
+            self.watch(None)
+        raise tried.again
+
+    def _tried(
+        self, transcript: Transcript, trace: str, *, usage: Usage | None = None, again: InfrastructureError | None = None
+    ) -> _Tried:
+        wall_s = time.perf_counter() - self._began
+        ledger = self._toolbox.close()
+        spent = self._context.spent
+        if usage is None:
+            usage = transcript.usage if transcript.usage != Usage() else spent
+        over = self._context.over(usage)
+        if (self._toolbox.spent or over) and transcript.stop not in ("budget", "timeout", "driver_error"):
+            notes = (*transcript.notes, over) if over else transcript.notes
+            transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget", notes=notes)
+        self.deadline = NO_LIMIT
+        return _Tried(transcript, usage, ledger, wall_s, self._context.waited_s, trace, again)
+
+    def _failed(self, error: BaseException) -> _Tried:
+        """What an attempt came to that ended with an error."""
+        if isinstance(error, BudgetSpent):
+            stopped = Transcript(terminated=False, stop="budget", notes=(_kept(str(error)),))
+            return self._tried(stopped, "")
+        if isinstance(error, _OutOfTime):
+            return self._tried(self._out_of_time(), "")
+        if isinstance(error, Nonsense):
+            stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(str(error)),))
+            return self._tried(stopped, "")
+        if isinstance(error, InfrastructureError):
+            note = _kept(f"infrastructure: {error}")
+            stopped = Transcript(terminated=False, stop="infrastructure_error", notes=(note,))
+            usage = error.usage if error.usage is not None else self._context.spent
+            # what a model has said is a sample; to draw it again would change what is measured
+            silent = not self._toolbox.ledger and not (usage.output or 0)
+            return self._tried(stopped, "", usage=usage, again=error if silent else None)
+        transcript, trace = _crashed(error)
+        return self._tried(transcript, trace)
 
     def _out_of_time(self) -> Transcript:
-        note = f"out of time after {self.wall_s:g} s" if self.wall_s is not None else "out of time"
+        wall_s = self.limits.wall_s
+        note = f"out of time after {wall_s:g} s" if wall_s is not None else "out of time"
         return Transcript(terminated=False, stop="timeout", notes=(note,))
 
-    def _record(
-        self, transcript: Transcript, ledger: tuple[LedgerRow, ...], wall_s: float, trace: str
-    ) -> Record:
+    # ---- the record
+
+    def _record(self, last: _Tried) -> Record:
         spec, case = self.spec, self.spec.case
-        evidence = collect(case, self.kept, transcript, ledger, self.toolbox)
+        tries = [*self._earlier, last]
+        usage = tries[0].usage
+        for tried in tries[1:]:
+            usage = usage + tried.usage
+        transcript = msgspec.structs.replace(last.transcript, usage=usage)
+        evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
         verdict = _judge(case, transcript, evidence, self.strictness)
         row = product_row(
-            case, self.kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
+            case, self._kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
         )
-        return Record(spec.place, row, spec.seed, transcript, ledger, wall_s, trace)
+        wall_s = time.perf_counter() - self._started if self._earlier else last.wall_s
+        return Record(
+            spec.place,
+            row,
+            spec.seed,
+            transcript,
+            last.ledger,
+            wall_s,
+            max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
+            tuple([Attempt(tried.transcript.stop, tried.usage, tried.wall_s) for tried in tries]),
+            last.trace,
+        )
 
 
 def collect(
@@ -143,9 +319,31 @@ def _judge(case: Case, transcript: Transcript, evidence: Evidence, strictness: s
         return excluded(f"the grader failed: {type(error).__name__}: {error}", "grader")
 
 
+_NO_LIMITS = Limits()
+
+
+def _tighter(own: Limits, run: Limits) -> Limits:
+    """A case's own limits, and the run's where it has none."""
+    if own == _NO_LIMITS:
+        return run
+    return Limits(
+        *(
+            getattr(run, name) if getattr(own, name) is None else getattr(own, name)
+            for name in Limits.__struct_fields__
+        )
+    )
+
+
 def _private(task: Task) -> Task:
     trace = tuple(Call(call.name, plain(call.input)) for call in task.trace)
     return msgspec.structs.replace(task, trace=trace)
+
+
+def _pause(error: BaseException) -> bool | float:
+    """Whether to try again, and after how many seconds where the other side said so (Retry-After)."""
+    if not isinstance(error, InfrastructureError):
+        return False
+    return True if error.retry_after is None else float(error.retry_after)
 
 
 class _OutOfTime(TimeoutError):

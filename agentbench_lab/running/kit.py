@@ -1,0 +1,113 @@
+"""What it takes to make a trial's job anywhere: here, in another process, on another machine."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from agentbench_lab.cases import Limits
+from agentbench_lab.drivers.base import Loaded
+from agentbench_lab.errors import LabError
+from agentbench_lab.results.product import Arm
+from agentbench_lab.running.plan import Spec
+from agentbench_lab.running.trial import Job, Record, Retries
+from agentbench_lab.worlds.toolbox import World
+
+
+class Kit:
+    """Drivers, arms, worlds (by case id) and the settings that every trial of a run shares."""
+
+    def __init__(
+        self,
+        drivers: Sequence[Loaded],
+        arms: Sequence[Arm],
+        worlds: Mapping[str, World],
+        *,
+        limits: Limits,
+        stamp: str,
+        strictness: str,
+        retries: Retries,
+    ) -> None:
+        self.drivers, self.arms, self.worlds = tuple(drivers), tuple(arms), dict(worlds)
+        self.limits, self.stamp, self.strictness, self.retries = limits, stamp, strictness, retries
+
+    def job(self, spec: Spec) -> Job:
+        """A fresh job for one trial."""
+        return Job(
+            spec,
+            self.drivers[spec.arm],
+            self.arms[spec.arm],
+            self.worlds[spec.case.id],
+            limits=self.limits,
+            stamp=self.stamp,
+            strictness=self.strictness,
+            retries=self.retries,
+        )
+
+    def jobs(self, specs: Iterable[Spec]) -> Iterator[Callable[[], Job]]:
+        """A maker of each job, in the order of the specs."""
+        for spec in specs:
+            yield lambda spec=spec: self.job(spec)  # type: ignore[misc]
+
+    def packed(self) -> bytes:
+        """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
+        for driver in self.drivers:
+            module = getattr(driver.function, "__module__", None)
+            if module == "__main__" or "<locals>" in getattr(driver.function, "__qualname__", ""):
+                raise LabError(
+                    f"driver {driver.name!r} is defined in a notebook, a script or a function, where a worker cannot "
+                    "import it: put it into a module, or run in this process (executor threads)"
+                )
+            try:
+                pickle.dumps(driver)
+            except Exception as error:
+                raise LabError(f"driver {driver.name!r} cannot be sent to a worker: {error}") from None
+        kit = pickle.dumps(self, protocol=pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((list(sys.path), kit), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=4)
+def unpacked(data: bytes) -> Kit:
+    """The kit of `Kit.packed`, once per process. Modules are found where the sender found them."""
+    paths, packed = pickle.loads(data)
+    sys.path.extend(path for path in paths if path not in sys.path)
+    kit: Kit = pickle.loads(packed)
+    return kit
+
+
+class Wire:
+    """Specs and records as bytes between processes.
+
+    MessagePack and not pickle, because a default value that comes back from a pickle is another object, which the
+    encoder would no longer leave out: a row would have other bytes than one made here.
+    """
+
+    _encode = msgspec.msgpack.Encoder().encode
+    _specs = msgspec.msgpack.Decoder(list[Spec])
+    _records = msgspec.msgpack.Decoder(list[Record])
+
+    @classmethod
+    def pack(cls, items: Sequence[Spec] | Sequence[Record]) -> bytes:
+        return cls._encode(items)
+
+    @classmethod
+    def specs(cls, data: bytes) -> list[Spec]:
+        return cls._specs.decode(data)
+
+    @classmethod
+    def records(cls, data: bytes) -> list[Record]:
+        return cls._records.decode(data)
+
+
+def run_packed(data: bytes, specs: bytes) -> bytes:
+    """Run a group of trials one after the other, in whatever process this is called; specs in, records out."""
+    from agentbench_lab.running.pool import run_jobs
+
+    kit = unpacked(data)
+    records: list[Record] = []
+    run_jobs(kit.jobs(Wire.specs(specs)), 1, records.append)
+    return Wire.pack(records)

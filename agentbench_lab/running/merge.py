@@ -1,0 +1,133 @@
+"""Shards of one run put together, and a run judged again by today's grader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from agentbench_lab import grading
+from agentbench_lab.errors import LabError
+from agentbench_lab.ladder import Climb
+from agentbench_lab.results.product import Arm
+from agentbench_lab.results.run import Run, load_run, save
+from agentbench_lab.running.assemble import assembled, climbed, envelope, now
+from agentbench_lab.running.journal import differences
+from agentbench_lab.running.lock import RunLock
+from agentbench_lab.running.plan import shard_numbers
+from agentbench_lab.running.records import Key, judged_again, key_of, records_of
+from agentbench_lab.running.runner import make_folder, settings_of
+from agentbench_lab.running.trial import Record
+
+
+def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
+    """One run from all shards of one: the same rows, in the same order, as if it had never been divided.
+
+    Raises LabError for shards of different runs, the same shard given twice, or one that is missing.
+    """
+    runs = [load_run(folder) for folder in folders]
+    _check_shards(folders, runs)
+    first = runs[0]
+    order = {case: at for at, case in enumerate(first.cases.column("case_id").to_pylist())}
+    arms = [Arm(arm.driver, arm.model, arm.scaffold) for arm in first.card.arms]
+    records: dict[Key, Record] = {}
+    for run in runs:
+        for record in records_of(run):
+            row = record.row
+            if key_of(row) in records:
+                raise LabError(f"trial {row.trial} of {row.case_id!r} stands in two shards")
+            place = (order[row.case_id], arms.index(row.arm), row.trial)
+            records[key_of(row)] = msgspec.structs.replace(record, place=place)
+    card = msgspec.structs.replace(
+        first.card,
+        run=Path(out).name,
+        options={**first.card.options, "shard": ""},
+        started_at=min(run.card.started_at for run in runs),
+        finished_at=max(run.card.finished_at for run in runs),
+        commit=", ".join(dict.fromkeys(run.card.commit for run in runs)),
+    )
+    asked = sum(run.card.counts.asked for run in runs)
+    ordered = sorted(records.values(), key=lambda record: record.place)
+    climbs = _climbs(ordered, arms, first, runs)
+    merged = assembled(card, first.cases, ordered, asked, envelope=envelope(arms, climbs))
+    return _saved(merged, out)
+
+
+def _check_shards(folders: Sequence[str | Path], runs: Sequence[Run]) -> None:
+    first = msgspec.structs.replace(settings_of(runs[0]), shard="")
+    seen: dict[int, str] = {}
+    total = 0
+    for folder, run in zip(folders, runs, strict=True):
+        settings = settings_of(run)
+        if not settings.shard:
+            raise LabError(f"{folder}: is no shard (it was run without --shard)")
+        found = differences(first, msgspec.structs.replace(settings, shard=""))
+        if found:
+            raise LabError("\n".join([f"{folder}: is a shard of another run than {folders[0]}", *found[:20]]))
+        if run.card.options.get("trials") != runs[0].card.options.get("trials"):
+            raise LabError(f"{folder}: was asked another number of trials than {folders[0]}")
+        if run.card.grader != runs[0].card.grader:
+            raise LabError(f"{folder}: was judged by another grader than {folders[0]}; regrade first")
+        at, of = shard_numbers(settings.shard)
+        if total and of != total:
+            raise LabError(f"{folder}: is shard {settings.shard}, where the others are of {total}")
+        if at in seen:
+            raise LabError(f"{folder}: is shard {settings.shard}, which {seen[at]} is already")
+        total, seen[at] = of, str(folder)
+    missing = sorted(set(range(1, total + 1)) - set(seen))
+    if missing:
+        raise LabError(f"missing shards: {', '.join(f'{at}/{total}' for at in missing)}")
+
+
+def _climbs(records: Sequence[Record], arms: Sequence[Arm], first: Run, runs: Sequence[Run]) -> list[Climb]:
+    trials = int(first.card.options["trials"])
+    asked: dict[str, int] = {}
+    for group in map(str, first.cases.column("group").to_pylist()):
+        asked[group] = asked.get(group, 0) + trials
+    return [
+        climbed(asked, set(asked), [record.row for record in records if record.row.arm == arm]) for arm in arms
+    ]
+
+
+def regrade_run(folder: str | Path, out: str | Path, *, strictness: str | None = None) -> tuple[Run, list[str]]:
+    """A new run with today's verdicts on what a run holds, without running an agent, and what changed, a line each."""
+    run = load_run(folder)
+    before = records_of(run)
+    after = [judged_again(record, strictness) for record in before]
+    changed = [
+        f"{new.row.case_id} [{new.row.arm} #{new.row.trial}]: {old.row.verdict.outcome or 'excluded'} -> "
+        f"{new.row.verdict.outcome or 'excluded'}"
+        for old, new in zip(before, after, strict=True)
+        if old.row.verdict != new.row.verdict and old.row.verdict.outcome != new.row.verdict.outcome
+    ]
+    arms = [Arm(arm.driver, arm.model, arm.scaffold) for arm in run.card.arms]
+    skipped = {receipt.split()[1] for each in run.card.envelope for receipt in each.receipts}
+    asked: dict[str, int] = {}
+    for group in map(str, run.cases.column("group").to_pylist()):
+        asked[group] = asked.get(group, 0) + int(run.card.options.get("trials") or 1)
+    groups = {record.row.group for record in after} | (set(asked) - skipped)
+    climbs = [
+        climbed(asked, groups, [record.row for record in after if record.row.arm == arm]) for arm in arms
+    ]
+    card = msgspec.structs.replace(
+        run.card,
+        run=Path(out).name,
+        source=run.card.run,
+        grader=grading.version(),
+        strictness=strictness or run.card.strictness,
+        finished_at=now(),
+    )
+    new = assembled(card, run.cases, after, run.card.counts.asked, envelope=envelope(arms, climbs))
+    return _saved(new, out), changed
+
+
+def _saved(run: Run, out: str | Path) -> Run:
+    folder = Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")
+    make_folder(folder, exist_ok=True)
+    run = msgspec.structs.replace(run, path=folder)
+    with RunLock(folder):
+        save(run, folder)
+    return run

@@ -1,0 +1,128 @@
+"""One subprocess with a bound that holds: its whole process group ends, and what it printed is kept.
+
+This is no sandbox. A process that makes a session of its own leaves the group; a sandbox contains that one too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+OUTPUT_LIMIT = 1_000_000
+"""Bytes of each stream that are kept; the rest is read and thrown away, so that the process never blocks on it."""
+_TERM_GRACE_S = 0.2
+_DRAIN_S = 1.0
+
+
+class Finished(Struct, frozen=True):
+    """How a process ended. `exit` is its code, negative for the signal that ended it, None when we ended it.
+
+    `lost` counts the bytes of both streams that were thrown away.
+    """
+
+    exit: int | None
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    wall_s: float
+    lost: int = 0
+
+
+class _Drain(threading.Thread):
+    """Reads a pipe to its end, keeping only so much."""
+
+    def __init__(self, pipe: IO[bytes], limit: int) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._limit = pipe, limit
+        self.kept = bytearray()
+        self.lost = 0
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 65_536):
+                room = self._limit - len(self.kept)
+                self.kept += chunk[:room]
+                self.lost += max(0, len(chunk) - room)
+
+
+def run_process(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    output_limit: int = OUTPUT_LIMIT,
+) -> Finished:
+    """Run a command for at most `timeout_s` seconds, and end what it left behind in its process group.
+
+    Raises OSError when the command cannot be started.
+    """
+    began = time.monotonic()
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    drains = [_Drain(process.stdout, output_limit), _Drain(process.stderr, output_limit)]
+    feed = threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True)
+    for thread in (*drains, feed):
+        thread.start()
+    timed_out = False
+    try:
+        process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        _end_group(process)
+    for drain in drains:
+        # a process that left the group may still hold the pipe; what it prints is not waited for
+        drain.join(_DRAIN_S)
+    out, err = (bytes(drain.kept) for drain in drains)
+    lost = sum(drain.lost for drain in drains)
+    for pipe in (process.stdout, process.stderr):
+        if not any(drain.is_alive() for drain in drains):
+            pipe.close()
+    code = None if timed_out else process.returncode
+    return Finished(code, out, err, timed_out, time.monotonic() - began, lost)
+
+
+def _feed(pipe: IO[bytes], data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        pipe.write(data)
+    with contextlib.suppress(OSError):
+        pipe.close()
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End every process of the group: politely first, where there is still one, then for good."""
+    if _signal(process.pid, signal.SIGTERM):
+        deadline = time.monotonic() + _TERM_GRACE_S
+        while time.monotonic() < deadline and _signal(process.pid, 0):
+            process.poll()
+            time.sleep(0.005)
+        _signal(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(group: int, number: int) -> bool:
+    """Whether the group could be signalled, which is to say whether it still has a process."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,140 @@
+"""A finished run's files as records of trials again, so that it can be gone on with, merged or judged anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from agentbench_lab.results.product import ProductRow, Verdict, regrade
+from agentbench_lab.results.run import Run
+from agentbench_lab.running.trial import Attempt, Record
+from agentbench_lab.transcripts import Transcript, Usage
+from agentbench_lab.worlds.toolbox import LedgerRow
+
+Key = tuple[str, str, str, str | None, str, int]
+"""A trial's identity: suite, case, driver, model, scaffold, trial."""
+
+
+def key_of(row: ProductRow) -> Key:
+    """The identity of a row's trial."""
+    return row.suite, row.case_id, row.arm.driver, row.arm.model, row.arm.scaffold, row.trial
+
+
+def records_of(run: Run) -> list[Record]:
+    """The run's trials as records, in the order of its rows (their places count that order)."""
+    trials = {_key(row): row for row in _rows(run.trials)}
+    said = {_key(row): row for row in _rows(run.transcripts)}
+    calls: dict[Key, list[dict[str, Any]]] = {}
+    for row in _rows(run.calls):
+        calls.setdefault(_key(row), []).append(row)
+    tries: dict[Key, list[dict[str, Any]]] = {}
+    for row in _rows(run.attempts):
+        tries.setdefault(_key(row), []).append(row)
+    return [
+        _record(at, row, trials[key], said[key], calls.get(key, []), tries[key])
+        for at, row in enumerate(run.product)
+        for key in [key_of(row)]
+    ]
+
+
+def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
+    return table.to_pylist()
+
+
+def _key(row: dict[str, Any]) -> Key:
+    return row["suite"], row["case_id"], row["driver"], row["model"], row["scaffold"], row["trial"]
+
+
+def _usage(row: dict[str, Any], wall_s: float | None = None) -> Usage:
+    return Usage(
+        fresh_input=row["tokens_fresh_input"],
+        cache_read=row["tokens_cache_read"],
+        cache_write=row["tokens_cache_write"],
+        output=row["tokens_output"],
+        model_calls=row["model_calls"],
+        cost_micros=row["cost_micros"],
+        wall_s=wall_s,
+        estimated=row["tokens_estimated"],
+    )
+
+
+def _record(
+    at: int,
+    row: ProductRow,
+    trial: dict[str, Any],
+    said: dict[str, Any],
+    calls: list[dict[str, Any]],
+    tries: list[dict[str, Any]],
+) -> Record:
+    produced = row.produced
+    transcript = Transcript(
+        calls=produced.calls,
+        answer=produced.answer,
+        status=produced.status,
+        refused=produced.refused,
+        terminated=produced.terminated,
+        stop=produced.stop,
+        proof=produced.proof,
+        usage=_usage(trial),
+        driver=produced.driver,
+        result=produced.result,
+        candidate_results=produced.candidate_results,
+        recovered=produced.recovered,
+        inferred_goal=produced.inferred_goal,
+        reject=produced.reject,
+        ambiguous_goals=produced.ambiguous_goals,
+        messages=tuple(json.loads(said["messages"])) if said["messages"] else (),
+        notes=tuple(said["notes"]),
+    )
+    ledger = tuple(
+        LedgerRow(
+            entry.name,
+            entry.input,
+            entry.status,
+            value=entry.value,
+            text=call["observed"],
+            problems=entry.problems,
+            misfits=entry.misfits,
+            facts=entry.facts,
+            effects=entry.effects,
+            changes=entry.changes,
+            diff=None if call["state_diff"] is None else json.loads(call["state_diff"]),
+        )
+        for entry, call in zip(produced.ledger, calls, strict=True)
+    )
+    return Record(
+        (at, 0, row.trial),
+        row,
+        trial["seed"],
+        transcript,
+        ledger,
+        trial["wall_s"],
+        trial["working_s"],
+        tuple(Attempt(each["end"], _usage(each), each["wall_s"]) for each in tries),
+        said["traceback"] or "",
+    )
+
+
+def judged_again(record: Record, strictness: str | None = None) -> Record:
+    """The record with today's verdict on what it holds."""
+    verdict = regrade(record.row, strictness=strictness)
+    row = msgspec.structs.replace(
+        record.row,
+        strictness=strictness or record.row.strictness,
+        verdict=Verdict(
+            verdict.outcome,
+            verdict.cls,
+            verdict.solved,
+            verdict.completed,
+            verdict.result_completed,
+            verdict.hallucinated,
+            verdict.checks,
+            verdict.excluded,
+            verdict.owner,
+        ),
+    )
+    return msgspec.structs.replace(record, row=row)

@@ -222,7 +222,9 @@ def _climb(setting: _Setting, records: Sequence[Record], arm: int, order: Sequen
     for record in records:
         if record.place[1] == arm:
             rows[record.row.group].append(record.row)
-    cells = {group: cell(group, setting.asked[group], rows[group]) for group in order if group in setting.begun}
+    cells = {
+        group: cell(group, setting.asked[group], rows[group]) for group in order if group in setting.begun
+    }
     return climb(cells, order)
 
 
@@ -311,10 +313,14 @@ def _words(value: Any, name: str) -> tuple[str, ...]:
 
 def _stamp(stamp: str) -> str:
     if not isinstance(stamp, str):
-        raise LabError(f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)")
+        raise LabError(
+            f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)"
+        )
     stamp = stamp or provenance.package_version()
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", stamp) or stamp.startswith((".", "-")):
-        raise LabError(f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first")
+        raise LabError(
+            f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first"
+        )
     return stamp
 
 
@@ -385,9 +391,7 @@ def _folder(suite: Suite, stamp: str, out: str | Path) -> Path:
     return folder
 
 
-def _options(
-    group: Any, only: Any, trials: int, ladder: bool, limits: Limits, world: Any
-) -> dict[str, Any]:
+def _options(group: Any, only: Any, trials: int, ladder: bool, limits: Limits, world: Any) -> dict[str, Any]:
     return {
         "group": list(_words(group, "group")),
         "only": list(_words(only, "only")),

@@ -32,7 +32,12 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is bool or type(b) is bool or a is None or b is None:
         return a is b
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+        if not isinstance(b, dict) or a.keys() != b.keys():
+            return False
+        for key, value in a.items():  # noqa: SIM110 - half the time of all(...), and every claim goes through here
+            if not same(value, b[key]):
+                return False
+        return True
     if isinstance(a, list | tuple):
         return isinstance(b, list | tuple) and len(a) == len(b) and all(map(same, a, b))
     return not isinstance(b, dict | list | tuple) and bool(a == b)

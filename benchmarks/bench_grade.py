@@ -35,7 +35,9 @@ def by_the_book(case: Case, tools: Toolbox) -> Transcript:
     expect = case.expect
     calls = []
     for wanted in expect.expected_calls:
-        call = Call(wanted.name, {**{key: values[0] for key, values in wanted.accept.items()}, **wanted.input})
+        call = Call(
+            wanted.name, {**{key: values[0] for key, values in wanted.accept.items()}, **wanted.input}
+        )
         tools.call(call.name, call.input)
         calls.append(call)
     return Transcript(calls=tuple(calls), refused=expect.refuse, result=expect.result)

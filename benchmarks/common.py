@@ -18,7 +18,9 @@ def compare(
     pairs = [(ours(), other()) for _ in range(rounds)]
     mine, theirs = (sorted(side) for side in zip(*pairs, strict=True))
     for name, side in (("ours", mine), ("other side", theirs)):
-        print(f"{name:10}  median {median(side):.4g} {unit}  ({side[0]:.4g} to {side[-1]:.4g}, {rounds} rounds)")
+        print(
+            f"{name:10}  median {median(side):.4g} {unit}  ({side[0]:.4g} to {side[-1]:.4g}, {rounds} rounds)"
+        )
     ratio = median(mine) / median(theirs)
     print(f"ratio={ratio:.3g} goal={goal:g}")
     return int(ratio > goal)

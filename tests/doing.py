@@ -129,7 +129,11 @@ def knows(task: Task, tools: Toolbox, ctx: Any) -> Transcript:
     expect = next(one["expect"] for one in CASES if one["request"] == task.request)
     for one in (*expect.get("calls", ()), *expect.get("candidateResults", ())):
         tools.call(one["name"], one["input"])
-    said = {key: expect[key] for key in ("calls", "result", "candidateResults", "inferredGoal", "reject", "ambiguousGoals") if key in expect}
+    said = {
+        key: expect[key]
+        for key in ("calls", "result", "candidateResults", "inferredGoal", "reject", "ambiguousGoals")
+        if key in expect
+    }
     from agentbench_lab.drivers.base import as_transcript
 
     return as_transcript({**said, "refused": expect.get("refuse", False), "recovered": "recover" in expect})

@@ -111,7 +111,17 @@ def test_a_broken_case_file_is_a_line_a_problem(here: Path, verb: str) -> None:
 
 def test_a_run_from_start_to_show(here: Path) -> None:
     """The table, the gate, where it lies; `show` prints the same again, `--failed` what was not solved."""
-    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "mine:refuses", "--out", "run", cwd=here)
+    done = lab(
+        "run",
+        "small.jsonl",
+        "--driver",
+        "tests.doing:knows",
+        "--driver",
+        "mine:refuses",
+        "--out",
+        "run",
+        cwd=here,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("asked 10, judged 10, excluded 0, missing 0\nrun: run\n")
     for rung in ("TOOL-0", "TOOL-1", "TOOL-2"):
@@ -125,7 +135,16 @@ def test_a_run_from_start_to_show(here: Path) -> None:
 
 def test_json_is_json_and_says_the_same(here: Path) -> None:
     """Counts, envelope, metrics, gate and outcomes; nothing else on stdout, also when the gate fails."""
-    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "mine:refuses", "--out", "run")
+    arguments = (
+        "run",
+        "small.jsonl",
+        "--driver",
+        "tests.doing:knows",
+        "--driver",
+        "mine:refuses",
+        "--out",
+        "run",
+    )
     done = lab(*arguments, "--json", "--gate", cwd=here)
     assert done.returncode == 1
     assert done.stderr == "gate failed: mine:refuses: TOOL-0 completion 0% < 50%\n"
@@ -133,7 +152,9 @@ def test_json_is_json_and_says_the_same(here: Path) -> None:
     assert found["counts"] == {"asked": 10, "judged": 10, "excluded": 0, "missing": 0}
     assert [envelope["reached"] for envelope in found["envelope"]] == ["TOOL-2", None]
     assert found["path"] == "run"
-    assert {"passed", "completed", "result_completed", "hallucinated"} == {row["metric"] for row in found["metrics"]}
+    assert {"passed", "completed", "result_completed", "hallucinated"} == {
+        row["metric"] for row in found["metrics"]
+    }
     assert sum(row["n"] for row in found["outcomes"]) == 10
     assert [row["passes"] for row in found["gate"]] == [True, True, True, False, False, True]
     assert lab("show", "run", "--json", cwd=here).stdout == done.stdout
@@ -147,13 +168,16 @@ def test_without_the_gate_every_complete_run_is_a_success(here: Path) -> None:
 def test_with_the_gate_a_good_run_is_a_success(here: Path) -> None:
     """Over every rung there is."""
     write_suite(here)
-    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--ladder", "--gate", "--out", "run", cwd=here)
+    done = lab(
+        "run", "small.jsonl", "--driver", "tests.doing:knows", "--ladder", "--gate", "--out", "run", cwd=here
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert load_run(here / "run").card.envelope[0].reached == "TOOL-9"
 
 
 @pytest.mark.parametrize(
-    ("driver", "failure"), [("refuse_all", "TOOL-0 completion 0% < 50%"), ("reckless", "TOOL-0 hallucination 100%")]
+    ("driver", "failure"),
+    [("refuse_all", "TOOL-0 completion 0% < 50%"), ("reckless", "TOOL-0 hallucination 100%")],
 )
 def test_the_gate_fails_on_the_shipped_ladder(tmp_path: Path, driver: str, failure: str) -> None:
     """The two ways to game a single number, each stopped at the first rung by its own half of the gate."""
@@ -186,7 +210,17 @@ def full_disk() -> None:
 
 def test_an_incomplete_run_is_3(here: Path) -> None:
     """No room for the journal: one line, whole records up to there, no card, whatever the gate would say."""
-    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--trials", "50", "--gate", "--out", "run")
+    arguments = (
+        "run",
+        "small.jsonl",
+        "--driver",
+        "tests.doing:knows",
+        "--trials",
+        "50",
+        "--gate",
+        "--out",
+        "run",
+    )
     done = subprocess.run(
         command(*arguments),
         cwd=here,

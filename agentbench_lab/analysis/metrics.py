@@ -59,7 +59,9 @@ def ladder(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         for group in [*in_order(of_arm["group"].unique()), ALL]:
             part = of_arm if group == ALL else of_arm.filter(pl.col("group") == group)
             for metric, column in MARKS.items():
-                rows.append({**arm, "evidence": evidence, "group": group, "metric": metric, **_rate(part, column)})
+                rows.append(
+                    {**arm, "evidence": evidence, "group": group, "metric": metric, **_rate(part, column)}
+                )
     return pl.DataFrame(rows, schema=_LADDER)
 
 
@@ -160,7 +162,9 @@ def reached(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         cells = _cells(of_arm)
         found = climb(cells, in_order(cells))
         rows.append({**arm, "reached": found.reached, "gated_at": found.gated_at})
-    return pl.DataFrame(rows, schema={**dict.fromkeys(ARM, pl.String), "reached": pl.String, "gated_at": pl.String})
+    return pl.DataFrame(
+        rows, schema={**dict.fromkeys(ARM, pl.String), "reached": pl.String, "gated_at": pl.String}
+    )
 
 
 def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl.DataFrame:

@@ -137,9 +137,9 @@ class Context:
         """The registered capability of that name, or None."""
         return self._toolbox.registry.by_name.get(name)
 
-    capabilityByName = capability_by_name  # noqa: N815 - the ladder's own spelling
+    capabilityByName = capability_by_name
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str) or key.startswith("_") or not hasattr(self, key):
             raise KeyError(key)
         return getattr(self, key)
@@ -298,7 +298,9 @@ def as_transcript(returned: Any) -> Transcript:
             copy = _copied(returned)
             if copy is not None:
                 return copy
-            fields: Mapping[str, Any] = {name: getattr(returned, name) for name in Transcript.__struct_fields__}
+            fields: Mapping[str, Any] = {
+                name: getattr(returned, name) for name in Transcript.__struct_fields__
+            }
         elif isinstance(returned, Mapping):
             fields = _by_field(returned)
         else:

@@ -34,13 +34,13 @@ INTENTS = tuple(
         (r"\bsearch\b|\bfind\b", "tmct_search"),
     )
 )
-_STOPWORDS = frozenset(
-    "a about all an and another any are by call called calling calls can changing class code covers cover "
-    "describe does do find for from function functions has have how i if in is it its list me member members "
-    "method methods module modules my no none of on or our please search show signature synonym synonyms tell "
-    "test tests that the their them these this those to us we what where which who whom whose why with word "
-    "words you your".split()
-)
+_STOPWORDS = """
+    a about all an and another any are by call called calling calls can changing class code covers cover describe does do
+    find for from function functions has have how i if in is it its list me member members method methods module modules
+    my no none of on or our please search show signature synonym synonyms tell test tests that the their them these this
+    those to us we what where which who whom whose why with word words you your
+"""
+_PASSED_OVER = frozenset(_STOPWORDS.split())
 
 
 def stub(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
@@ -73,9 +73,7 @@ stub.banner = "stub-floor: a keyword matcher, the floor of the ladder; not a mod
 
 
 def _refusal(why: str) -> Transcript:
-    return Transcript(
-        refused=True, stop="refused", usage=Usage.zero(), driver="stub-floor", notes=(why,)
-    )
+    return Transcript(refused=True, stop="refused", usage=Usage.zero(), driver="stub-floor", notes=(why,))
 
 
 def _key(capability: Capability) -> str | None:
@@ -96,5 +94,5 @@ def _entity(request: str) -> str | None:
     ]
     if strong:
         return strong[-1]
-    plain = [word for word in words if word.casefold() not in _STOPWORDS]
+    plain = [word for word in words if word.casefold() not in _PASSED_OVER]
     return plain[-1] if plain else None

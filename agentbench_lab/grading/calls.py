@@ -21,9 +21,7 @@ def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | N
     `stringified_arg` and still fails.
     """
     if len(expected) != len(calls):
-        return (
-            f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {shown(expected)}"
-        )
+        return f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {shown(expected)}"
     for number, (want, call) in enumerate(zip(expected, calls, strict=True), start=1):
         if want.name != call.name:
             return f"call {number}: {call.name} instead of {want.name}"

@@ -72,7 +72,10 @@ class Counts(Struct, frozen=True):
     missing: int
 
     def __post_init__(self) -> None:
-        if self.judged + self.excluded + self.missing != self.asked or min(self.judged, self.excluded, self.missing) < 0:
+        if (
+            self.judged + self.excluded + self.missing != self.asked
+            or min(self.judged, self.excluded, self.missing) < 0
+        ):
             raise ValueError(
                 f"judged {self.judged} + excluded {self.excluded} + missing {self.missing} is not asked {self.asked}"
             )

@@ -115,7 +115,9 @@ CALLS = pa.schema(
         _field("worker", _I, "which of several agents called; 0 is the only one", null=False),
         _field("name", _S, "name of the tool, as it was called", null=False),
         _field("input", _S, "the arguments, as JSON", null=False),
-        _field("status", _S, "ok, tool_error, schema_error, protocol_error, malformed or undeclared", null=False),
+        _field(
+            "status", _S, "ok, tool_error, schema_error, protocol_error, malformed or undeclared", null=False
+        ),
         _field("observed", _S, "the text that the agent saw, bounded", null=False),
         _field("state_diff", _S, "what the call changed, as JSON"),
     ]
@@ -184,7 +186,7 @@ _KINDS: dict[pa.DataType, frozenset[type]] = {
 }
 
 
-def _check_types(grain: str, field: pa.Field, column: Sequence[Any]) -> None:
+def _check_types(grain: str, field: pa.Field[Any], column: Sequence[Any]) -> None:
     allowed = _KINDS[field.type] | {type(None)}
     if not allowed.issuperset(map(type, column)):
         number = next(n for n, value in enumerate(column, start=1) if type(value) not in allowed)
@@ -204,7 +206,9 @@ def check(grain: str, found: pa.Table) -> None:
         raise ValueError(f"{grain}: other columns than the schema's: {', '.join(odd)}")
     for field in schema:
         if not found.schema.field(field.name).type.equals(field.type):
-            raise ValueError(f"{grain}: {field.name} is {found.schema.field(field.name).type}, not {field.type}")
+            raise ValueError(
+                f"{grain}: {field.name} is {found.schema.field(field.name).type}, not {field.type}"
+            )
         if not field.nullable and found.column(field.name).null_count:
             raise ValueError(f"{grain}: {field.name} has nulls")
 
@@ -218,7 +222,15 @@ def data_dictionary() -> str:
         "is unknown or not applicable, never zero.",
     ]
     for grain, schema in SCHEMAS.items():
-        lines += ["", f"## {grain}", "", _ABOUT[grain], "", "| column | type | null | what it is |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"## {grain}",
+            "",
+            _ABOUT[grain],
+            "",
+            "| column | type | null | what it is |",
+            "|---|---|---|---|",
+        ]
         for field in schema:
             kind = "list of string" if pa.types.is_list(field.type) else str(field.type)
             about = _metadata(field.metadata)["description"]

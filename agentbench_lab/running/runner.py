@@ -394,9 +394,9 @@ class Prepared:
         interrupted = False
 
         def ended(record: Record) -> None:
-            done[key_of(record.row)] = record
             if journal is not None:
                 journal.add(record)
+            done[key_of(record.row)] = record
             spent.add(record)
             if progress is not None:
                 progress(len(done), asked)

@@ -305,7 +305,10 @@ def collect(
         ledger,
         tuple([registry.problems(call.name, call.input, declared) for call in transcript.calls]),
         tuple(
-            [registry.problems(call.name, call.input, declared) for call in transcript.candidate_results or ()]
+            [
+                registry.problems(call.name, call.input, declared)
+                for call in transcript.candidate_results or ()
+            ]
         ),
         task.goals,
     )

@@ -30,7 +30,9 @@ SCHEMA: dict[str, Any] = {
 CLASSES = {outcome.name: outcome.cls for outcome in LADDER.outcomes}
 
 
-def trial(case: str, rung: int, outcome: str | None, *, arm: str = "a", n: int = 1, **more: Any) -> dict[str, Any]:
+def trial(
+    case: str, rung: int, outcome: str | None, *, arm: str = "a", n: int = 1, **more: Any
+) -> dict[str, Any]:
     """One row: a success is completed, a hallucinated call is hallucinated, None is excluded."""
     won = outcome in ("correct_calls", "correct_refusal", "correct_goal")
     judged = outcome is not None
@@ -133,7 +135,9 @@ def test_several_trials_are_resampled_by_case() -> None:
     """Three cases of four trials: the rate is 7 of 12, the interval the bootstrap's over the three cases."""
     wins = {"c1": 4, "c2": 2, "c3": 1}
     rows = [
-        trial(case, 1, "correct_calls" if n <= k else "no_answer", n=n) for case, k in wins.items() for n in range(1, 5)
+        trial(case, 1, "correct_calls" if n <= k else "no_answer", n=n)
+        for case, k in wins.items()
+        for n in range(1, 5)
     ]
     row = get(metrics.ladder(frame(*rows)), group="TOOL-1", metric="passed")
     assert (row["n"], row["of"], row["cases"], row["estimator"]) == (7, 12, 3, "bootstrap over cases")
@@ -177,7 +181,9 @@ def test_the_gate_by_hand() -> None:
         (4, 4, 3, 1),
         (2, 1, 1, 0),
     ]
-    assert metrics.reached(frame(*rows)).rows() == [("a", None, "once", "TOOL-0", "TOOL-1 completion 40% < 50%")]
+    assert metrics.reached(frame(*rows)).rows() == [
+        ("a", None, "once", "TOOL-0", "TOOL-1 completion 40% < 50%")
+    ]
 
 
 def test_the_gate_shows_receipts_of_what_was_not_asked() -> None:
@@ -242,7 +248,14 @@ def test_arms_are_never_mixed() -> None:
 def test_rungs_come_upward_and_other_groups_by_name() -> None:
     rows = [trial(f"c{n}", n, "correct_calls") for n in (9, 0, 5)]
     rows += [{**trial(name, 0, "correct_calls"), "group": name} for name in ("b", "a", "TOOL-10")]
-    assert metrics.gate(frame(*rows), Card())["group"].to_list() == ["TOOL-0", "TOOL-5", "TOOL-9", "TOOL-10", "a", "b"]
+    assert metrics.gate(frame(*rows), Card())["group"].to_list() == [
+        "TOOL-0",
+        "TOOL-5",
+        "TOOL-9",
+        "TOOL-10",
+        "a",
+        "b",
+    ]
 
 
 def test_evidence_of_several_kinds_is_named() -> None:
@@ -253,7 +266,11 @@ def test_evidence_of_several_kinds_is_named() -> None:
 def test_the_strip_by_hand() -> None:
     """A row a trial, in the order of the rows, with the request of its own case."""
     cases = pl.DataFrame(
-        {"suite": ["s", "other", "s"], "case_id": ["c2", "c1", "c1"], "request": ["two", "none of ours", "one"]}
+        {
+            "suite": ["s", "other", "s"],
+            "case_id": ["c2", "c1", "c1"],
+            "request": ["two", "none of ours", "one"],
+        }
     )
     rows = (
         trial("c2", 0, "no_answer", reasons=["first", "second"]),
@@ -287,7 +304,9 @@ def test_metrics_and_card_agree(run: Run) -> None:
     for envelope in run.card.envelope:
         mine = gates.filter(pl.col("driver") == envelope.driver)
         assert mine["group"].to_list() == list(RUNG_NAMES)
-        assert mine["failure"].drop_nulls().to_list()[:1] == ([envelope.gated_at] if envelope.gated_at else [])
+        assert mine["failure"].drop_nulls().to_list()[:1] == (
+            [envelope.gated_at] if envelope.gated_at else []
+        )
         assert tuple(mine["receipt"].drop_nulls()) == envelope.receipts
 
 

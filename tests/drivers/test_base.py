@@ -207,7 +207,9 @@ def test_the_version_follows_the_source(here: Path) -> None:
     changed = load_driver("versioned:x")
     assert changed.version != first.version
     del sys.modules["versioned"]
-    write_driver(here, source + "x.version = 7; x.evidence = 'replayed'; x.banner = 'old'\n", name="versioned")
+    write_driver(
+        here, source + "x.version = 7; x.evidence = 'replayed'; x.banner = 'old'\n", name="versioned"
+    )
     own = load_driver("versioned:x")
     assert (own.version, own.evidence, own.banner) == ("7", "replayed", "old")
 
@@ -241,7 +243,7 @@ def test_the_context_by_attribute_and_by_key() -> None:
     assert [row.status for row in box.ledger] == ["ok"]
     for key in ("_toolbox", "nothing", 5, None):
         with pytest.raises(KeyError):
-            ctx[key]  # type: ignore[index]
+            ctx[key]
 
 
 def test_the_contexts_random_numbers_are_the_trials_own(tmp_path: Path) -> None:

@@ -73,7 +73,13 @@ def test_the_stub_refuses_the_rest(request_: str, tool: str, why: str) -> None:
 
 def test_the_stub_never_takes_a_tool_that_is_not_declared() -> None:
     """Whatever the words: it touches nothing else, and nothing at all where its own choice is not declared."""
-    for request in ("Describe Cart", "search tax", "callers of tax", "impact of app/money.py", "history of Cart"):
+    for request in (
+        "Describe Cart",
+        "search tax",
+        "callers of tax",
+        "impact of app/money.py",
+        "history of Cart",
+    ):
         for tool in REGISTRY.names:
             said, box = drive(stub, request, tool.removeprefix("tmct_"))
             assert {row.name for row in box.ledger} | {call.name for call in said.calls} <= {tool}

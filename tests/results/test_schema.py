@@ -10,7 +10,24 @@ import pytest
 
 from agentbench_lab.results.schema import SCHEMAS, check, data_dictionary, table
 
-ROW: tuple[Any, ...] = ("small", "c1", "stub", None, "once", 1, 1, "done", None, None, None, None, None, False, None, 0.1)
+ROW: tuple[Any, ...] = (
+    "small",
+    "c1",
+    "stub",
+    None,
+    "once",
+    1,
+    1,
+    "done",
+    None,
+    None,
+    None,
+    None,
+    None,
+    False,
+    None,
+    0.1,
+)
 
 
 def test_every_field_is_described_and_well_named() -> None:
@@ -26,7 +43,9 @@ def test_every_field_is_described_and_well_named() -> None:
 
 def test_identity_and_arm_are_never_null() -> None:
     for grain, schema in SCHEMAS.items():
-        names = ("suite", "case_id") if grain == "cases" else ("suite", "case_id", "driver", "scaffold", "trial")
+        names = (
+            ("suite", "case_id") if grain == "cases" else ("suite", "case_id", "driver", "scaffold", "trial")
+        )
         assert [name for name in names if schema.field(name).nullable] == [], grain
     assert SCHEMAS["trials"].field("model").nullable
 

@@ -175,7 +175,11 @@ def meddles(task: Task, tools: Toolbox, ctx: Any) -> Any:
     for name in ("tmct_describe", "tmct_search", "tmct_related"):
         each(lambda name=name: ctx.capability_by_name(name).parameters[0].schema.clear())  # type: ignore[misc]
     for tool in tools.tools:
-        for schema in (*tool.input_schema["properties"].values(), tool.input_schema["properties"], tool.input_schema):
+        for schema in (
+            *tool.input_schema["properties"].values(),
+            tool.input_schema["properties"],
+            tool.input_schema,
+        ):
             schema.clear()
     said = knows(task, tools, ctx)
     for row in tools.ledger:
@@ -211,7 +215,9 @@ def test_a_driver_that_meddles_changes_nothing(tmp_path: Path) -> None:
         )
         assert mine.produced.calls == theirs.produced.calls
         assert mine.produced.ledger[: len(theirs.produced.ledger)] == theirs.produced.ledger
-    assert {row.verdict.outcome for row in rows_of(run, looks)} == {row.verdict.outcome for row in clean.product}
+    assert {row.verdict.outcome for row in rows_of(run, looks)} == {
+        row.verdict.outcome for row in clean.product
+    }
 
 
 def test_what_a_driver_does_after_its_trial_does_not_count(tmp_path: Path) -> None:
@@ -255,9 +261,13 @@ def test_calls_after_the_limit_do_not_reach_the_ledger(tmp_path: Path) -> None:
         time.sleep(1.2)
         tools.call("tmct_describe", {"symbol": "Order"})
 
-    (row,) = evaluate(write_suite(tmp_path, some(0)[:1]), slow, limits=Limits(wall_s=0.1), save_run=False).product
+    (row,) = evaluate(
+        write_suite(tmp_path, some(0)[:1]), slow, limits=Limits(wall_s=0.1), save_run=False
+    ).product
     time.sleep(1.2)
-    assert [(entry.name, entry.input) for entry in row.produced.ledger] == [("tmct_describe", {"symbol": "Cart"})]
+    assert [(entry.name, entry.input) for entry in row.produced.ledger] == [
+        ("tmct_describe", {"symbol": "Cart"})
+    ]
     assert row.verdict.outcome == "timeout"
 
 
@@ -290,7 +300,9 @@ def test_a_cases_own_limits_come_first(tmp_path: Path) -> None:
 
     cases = some(0)
     cases[0]["limits"] = {"tool_calls": 1}
-    run = evaluate(write_suite(tmp_path, cases), probes, limits=Limits(wall_s=5, tool_calls=9), save_run=False)
+    run = evaluate(
+        write_suite(tmp_path, cases), probes, limits=Limits(wall_s=5, tool_calls=9), save_run=False
+    )
     assert [row.verdict.outcome for row in run.product] == ["budget", "correct_calls"]
 
 
@@ -359,7 +371,7 @@ def test_odd_claims_are_judged_too(tmp_path: Path) -> None:
     assert (row.verdict.outcome, row.produced.calls) == ("hallucinated_call", run.product[0].produced.calls)
 
 
-HANGING = '''
+HANGING = """
 import asyncio, threading, time
 
 def sleeps(task, tools, ctx):
@@ -378,7 +390,7 @@ async def waits_in_a_thread(task, tools, ctx):
 def leaves_a_thread(task, tools, ctx):
     threading.Thread(target=time.sleep, args=(3600,)).start()
     return {"refused": True}
-'''
+"""
 
 
 @pytest.mark.parametrize("name", ["sleeps", "loops", "waits", "waits_in_a_thread", "leaves_a_thread"])
@@ -387,7 +399,9 @@ def test_a_driver_that_hangs_does_not_keep_the_process(tmp_path: Path, name: str
     suite = write_suite(tmp_path, some(0))
     write_driver(tmp_path, HANGING)
     began = time.monotonic()
-    done = lab("run", str(suite), "--driver", f"mine:{name}", "--timeout", "0.5", "--out", "run", cwd=tmp_path)
+    done = lab(
+        "run", str(suite), "--driver", f"mine:{name}", "--timeout", "0.5", "--out", "run", cwd=tmp_path
+    )
     assert time.monotonic() - began < 20
     assert (done.returncode, done.stderr) == (0, "")
     run = load_run(tmp_path / "run")
@@ -402,6 +416,8 @@ def test_many_endless_loops_do_not_starve_the_others(tmp_path: Path) -> None:
     assert {row.verdict.outcome for row in rows_of(run, loops)} == {"timeout"}
     assert {row.verdict.outcome for row in rows_of(run, knows)} == {"correct_calls"}
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and any(t.name == "agentbench-lab trial" for t in threading.enumerate()):
+    while time.monotonic() < deadline and any(
+        t.name == "agentbench-lab trial" for t in threading.enumerate()
+    ):
         time.sleep(0.05)
     assert not [t for t in threading.enumerate() if t.name == "agentbench-lab trial"]

@@ -90,7 +90,10 @@ def test_ctrl_c_leaves_a_valid_run_and_130(tmp_path: Path, driver: str, more: tu
 def test_ctrl_c_before_the_first_trial_ended(tmp_path: Path) -> None:
     """Nothing was finished: an empty run, and no number."""
     suite = write_suite(tmp_path, CASES[:1])
-    write_driver(tmp_path, "import time, pathlib\ndef waits(task, tools, ctx):\n    pathlib.Path('on').touch(); time.sleep(3600)\n")
+    write_driver(
+        tmp_path,
+        "import time, pathlib\ndef waits(task, tools, ctx):\n    pathlib.Path('on').touch(); time.sleep(3600)\n",
+    )
     process = subprocess.Popen(
         command("run", str(suite), "--driver", "mine:waits", "--out", "run"),
         cwd=tmp_path,
@@ -144,14 +147,18 @@ def test_a_journal_that_cannot_be_written_ends_the_run_in_one_line(
     assert lines(tmp_path) == 3
 
 
-def test_a_run_that_cannot_be_saved_keeps_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_saved_keeps_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from agentbench_lab.running import runner
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(runner, "save", full)
-    with pytest.raises(LabError, match="cannot write the run: No space left on device; its 2 trials are in the journal"):
+    with pytest.raises(
+        LabError, match="cannot write the run: No space left on device; its 2 trials are in the journal"
+    ):
         evaluate(write_suite(tmp_path, some(0)), knows, out=tmp_path / "run")
     assert lines(tmp_path) == 2
 

@@ -91,7 +91,10 @@ def test_every_row_can_be_judged_again_alone(tmp_path: Path) -> None:
                 verdict.solved,
                 verdict.completed,
             )
-            assert (again.result_completed, again.hallucinated) == (verdict.result_completed, verdict.hallucinated)
+            assert (again.result_completed, again.hallucinated) == (
+                verdict.result_completed,
+                verdict.hallucinated,
+            )
             assert again.checks == verdict.checks
     outcomes = {row.verdict.outcome for row in read_product(tmp_path / "strict" / "product.jsonl")}
     assert {"correct_calls", "correct_refusal", "correct_goal", "wrong_calls", "no_answer"} <= outcomes
@@ -123,7 +126,12 @@ def test_every_trial_is_counted_once(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     run = evaluate(suite, [knows, "stub"], trials=2, workers=3, out=tmp_path / "run")
     counts = run.card.counts
-    assert (counts.asked, counts.judged, counts.excluded, counts.missing) == (len(CASES) * 4, len(CASES) * 4, 0, 0)
+    assert (counts.asked, counts.judged, counts.excluded, counts.missing) == (
+        len(CASES) * 4,
+        len(CASES) * 4,
+        0,
+        0,
+    )
     assert run.card.complete
     identity = [
         (row["case_id"], row["driver"], row["trial"])
@@ -193,7 +201,11 @@ def test_the_ladder_really_stops(tmp_path: Path) -> None:
         f"rung TOOL-{n} skipped: gated by TOOL-2 completion 0% < 50%" for n in range(3, 10)
     )
     assert by_name["counting:high"].reached == "TOOL-5"
-    assert [receipt.split()[1] for receipt in by_name["counting:high"].receipts] == ["TOOL-7", "TOOL-8", "TOOL-9"]
+    assert [receipt.split()[1] for receipt in by_name["counting:high"].receipts] == [
+        "TOOL-7",
+        "TOOL-8",
+        "TOOL-9",
+    ]
     assert (by_name["counting:top"].reached, by_name["counting:top"].gated_at) == ("TOOL-9", None)
     counts = run.card.counts
     assert counts.asked == counts.judged == sum(len(driver.asked) for driver in (low, high, top))
@@ -211,7 +223,10 @@ def test_without_the_ladder_everything_is_asked(tmp_path: Path) -> None:
     run = evaluate(suite, driver, save_run=False)
     assert len(driver.asked) == len(CASES)
     climbed = evaluate(suite, Counting(2, name="low"), ladder=True, save_run=False)
-    assert (run.card.envelope[0].reached, run.card.envelope[0].gated_at) == ("TOOL-1", "TOOL-2 completion 0% < 50%")
+    assert (run.card.envelope[0].reached, run.card.envelope[0].gated_at) == (
+        "TOOL-1",
+        "TOOL-2 completion 0% < 50%",
+    )
     assert run.card.envelope[0].gated_at == climbed.card.envelope[0].gated_at
 
 
@@ -242,8 +257,13 @@ def test_seeds_are_stable_and_the_trials_own(tmp_path: Path) -> None:
     assert seeds[0] == trial_seed(0, suite.cases[0], arm, 1) == "683a331feb0a88f2"
     assert all(re.fullmatch(r"[0-9a-f]{16}", seed) for seed in seeds)
     assert plan(suite.cases, [arm], 2, 0)[0].seed == seeds[0]
-    assert evaluate(suite, "stub", trials=1, save_run=False).trials.column("seed").to_pylist() == [seeds[0], seeds[4]]
-    assert set(seeds).isdisjoint(evaluate(suite, "stub", seed=1, save_run=False).trials.column("seed").to_pylist())
+    assert evaluate(suite, "stub", trials=1, save_run=False).trials.column("seed").to_pylist() == [
+        seeds[0],
+        seeds[4],
+    ]
+    assert set(seeds).isdisjoint(
+        evaluate(suite, "stub", seed=1, save_run=False).trials.column("seed").to_pylist()
+    )
 
 
 def test_the_card_says_where_the_numbers_come_from(tmp_path: Path) -> None:
@@ -252,9 +272,20 @@ def test_the_card_says_where_the_numbers_come_from(tmp_path: Path) -> None:
     run = evaluate(suite, ["stub", knows], only="t0-*", seed=5, stamp="a.b-c", out=tmp_path / "run")
     card = load_run(tmp_path / "run").card
     assert card == run.card
-    assert (card.run, card.stamp, card.seed, card.strictness, card.taxonomy) == ("run", "a.b-c", 5, "strict", "ladder")
+    assert (card.run, card.stamp, card.seed, card.strictness, card.taxonomy) == (
+        "run",
+        "a.b-c",
+        5,
+        "strict",
+        "ladder",
+    )
     (suite_card,) = card.suites
-    assert (suite_card.name, suite_card.version, suite_card.date, suite_card.cases) == ("small", "3", "2026-01-02", 2)
+    assert (suite_card.name, suite_card.version, suite_card.date, suite_card.cases) == (
+        "small",
+        "3",
+        "2026-01-02",
+        2,
+    )
     assert suite_card.digest == load_suite(suite).digest
     assert [world.name for world in card.worlds] == ["tiny"]
     assert card.worlds[0].digest == tiny_world().digest
@@ -292,7 +323,12 @@ def test_usage_reaches_the_tables_and_unknown_stays_null(tmp_path: Path) -> None
     run = evaluate(write_suite(tmp_path, some(0)[:1]), counts, save_run=False)
     (row,) = run.trials.to_pylist()
     assert (row["tokens_fresh_input"], row["tokens_output"], row["cost_micros"]) == (2**40, 0, 7)
-    assert (row["tokens_cache_read"], row["model_calls"], row["score"], row["steps"]) == (None, None, None, None)
+    assert (row["tokens_cache_read"], row["model_calls"], row["score"], row["steps"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert 0 <= row["wall_s"] < 10, "time is what the runner measured, not what the driver says"
 
 
@@ -315,7 +351,9 @@ def test_a_run_in_memory_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert list((tmp_path / "here").iterdir()) == []
 
 
-def test_the_default_folder_is_named_by_suite_and_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_folder_is_named_by_suite_and_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under the project that the working folder lies in; two runs never share one."""
     suite = write_suite(tmp_path / "data" / "cases", some(0))
     (tmp_path / "below").mkdir()
@@ -346,7 +384,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "driver": ({"driver": "stubb"}, "unknown driver 'stubb' (did you mean 'stub'?)"),
     "no driver": ({"driver": []}, "no driver given"),
     "the same driver": ({"driver": ["stub", "stub"]}, "driver 'stub' is given twice"),
-    "world": ({"only": "away", "world": "worlds/tinny.json"}, "no such world file (did you mean 'tiny.json'?)"),
+    "world": (
+        {"only": "away", "world": "worlds/tinny.json"},
+        "no such world file (did you mean 'tiny.json'?)",
+    ),
     "limit": ({"limits": Limits(wall_s=-1.0)}, "the time limit must be more than 0 seconds, not -1.0"),
     "no limit": ({"limits": Limits(wall_s=float("nan"))}, "must be more than 0 seconds, not nan"),
     "limit in words": ({"limits": Limits(wall_s="5")}, "must be more than 0 seconds, not '5'"),  # type: ignore[arg-type]
@@ -407,7 +448,9 @@ def test_a_tool_that_the_world_lacks_is_the_cases_mistake(tmp_path: Path) -> Non
 
 def test_the_worlds_of_cases(tmp_path: Path) -> None:
     """A case's own, else the one given, else the one named like the suite; each is said by its file when missing."""
-    cases = [{**one, "world": world} for one, world in zip(some(0, 1), ("tiny", None, None, None), strict=False)]
+    cases = [
+        {**one, "world": world} for one, world in zip(some(0, 1), ("tiny", None, None, None), strict=False)
+    ]
     suite = write_suite(tmp_path, cases)
     with pytest.raises(LabError, match=r"small\.jsonl:2: t0-order: no world 'small'; give one with --world"):
         evaluate(suite, "stub", save_run=False)
@@ -416,10 +459,15 @@ def test_the_worlds_of_cases(tmp_path: Path) -> None:
     named = evaluate(suite, "stub", world=tmp_path / "other.json", save_run=False)
     assert [world.name for world in named.card.worlds] == ["tiny", "other"]
     (tmp_path / "worlds" / "small.json").write_bytes(other)
-    assert evaluate(suite, "stub", save_run=False).cases.column("world").to_pylist() == ["tiny", *["other"] * 3]
+    assert evaluate(suite, "stub", save_run=False).cases.column("world").to_pylist() == [
+        "tiny",
+        *["other"] * 3,
+    ]
     assert evaluate(suite, "stub", world=tiny_world(), save_run=False).card.options["world"] == "tiny"
     cases[0]["world"] = "tinny"
-    with pytest.raises(LabError, match=r"small\.jsonl:1: t0-cart: no world 'tinny' \(did you mean 'tiny'\?\)"):
+    with pytest.raises(
+        LabError, match=r"small\.jsonl:1: t0-cart: no world 'tinny' \(did you mean 'tiny'\?\)"
+    ):
         evaluate(write_suite(tmp_path, cases), "stub", save_run=False)
 
 

@@ -9,20 +9,38 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentbench_lab import charts, tables
-    from agentbench_lab.analysis import metrics, stats
-    from agentbench_lab.cases import Call, Case, Expect, Limits, Suite, Task, load_suite, select
-    from agentbench_lab.drivers import Context, load_driver
-    from agentbench_lab.errors import LabError
-    from agentbench_lab.grading import grade
-    from agentbench_lab.reports.display import parameters, show_charts
-    from agentbench_lab.results.run import Run, load_run
-    from agentbench_lab.running.lint import lint_suite
-    from agentbench_lab.running.runner import evaluate
-    from agentbench_lab.tables import banner, run_card
-    from agentbench_lab.transcripts import Transcript, Usage
-    from agentbench_lab.worlds.codegraph import CodeGraph
-    from agentbench_lab.worlds.toolbox import Toolbox
+    from agentbench_lab import charts as charts
+    from agentbench_lab import tables as tables
+    from agentbench_lab.analysis import metrics as metrics
+    from agentbench_lab.analysis import stats as stats
+    from agentbench_lab.analysis.compare import compare as compare
+    from agentbench_lab.cases import Call as Call
+    from agentbench_lab.cases import Case as Case
+    from agentbench_lab.cases import Expect as Expect
+    from agentbench_lab.cases import Limits as Limits
+    from agentbench_lab.cases import Suite as Suite
+    from agentbench_lab.cases import Task as Task
+    from agentbench_lab.cases import load_suite as load_suite
+    from agentbench_lab.cases import select as select
+    from agentbench_lab.drivers import Context as Context
+    from agentbench_lab.drivers import InfrastructureError as InfrastructureError
+    from agentbench_lab.drivers import load_driver as load_driver
+    from agentbench_lab.errors import LabError as LabError
+    from agentbench_lab.grading import grade as grade
+    from agentbench_lab.reports.display import parameters as parameters
+    from agentbench_lab.reports.display import show_charts as show_charts
+    from agentbench_lab.results.run import Run as Run
+    from agentbench_lab.results.run import load_run as load_run
+    from agentbench_lab.running.lint import lint_suite as lint_suite
+    from agentbench_lab.running.runner import evaluate as evaluate
+    from agentbench_lab.tables import banner as banner
+    from agentbench_lab.tables import run_card as run_card
+    from agentbench_lab.transcripts import Transcript as Transcript
+    from agentbench_lab.transcripts import Usage as Usage
+    from agentbench_lab.worlds.codegraph import CodeGraph as CodeGraph
+    from agentbench_lab.worlds.toolbox import Toolbox as Toolbox
+
+    __version__: str
 
 _WHERE = {
     "Call": "cases",
@@ -30,6 +48,7 @@ _WHERE = {
     "CodeGraph": "worlds.codegraph",
     "Context": "drivers",
     "Expect": "cases",
+    "InfrastructureError": "drivers",
     "LabError": "errors",
     "Limits": "cases",
     "Run": "results.run",
@@ -39,6 +58,7 @@ _WHERE = {
     "Transcript": "transcripts",
     "Usage": "transcripts",
     "banner": "tables",
+    "compare": "analysis.compare",
     "evaluate": "running.runner",
     "grade": "grading",
     "lint_suite": "running.lint",
@@ -51,8 +71,6 @@ _WHERE = {
     "show_charts": "reports.display",
 }
 _MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "analysis.stats", "tables": "tables"}
-
-__all__ = [*_WHERE, *_MODULES, "__version__"]  # noqa: PLE0604 - one list, not two
 
 
 def __getattr__(name: str) -> Any:
@@ -71,4 +89,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_WHERE, *_MODULES, "__version__"])

@@ -42,9 +42,7 @@ class Engine:
         else:
             rounds(self._here)
 
-    def _here(
-        self, specs: Sequence[Spec], sink: Callable[[Record], None], stop: Callable[[], bool]
-    ) -> None:
+    def _here(self, specs: Sequence[Spec], sink: Callable[[Record], None], stop: Callable[[], bool]) -> None:
         workers = min(self._workers, max(1, len(specs)))
         if isinstance(self._executor, Executor):
             from agentbench_lab.running.cluster import run_in_executor

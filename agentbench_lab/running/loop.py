@@ -89,7 +89,9 @@ class _Loop(threading.Thread):
         """Whether some trial is so late that only a loop that stands still can explain it."""
         now = time.monotonic()
         with self._lock:
-            return any(job.deadline != NO_LIMIT and job.deadline + 2 * GRACE_S < now for job in self._under_way)
+            return any(
+                job.deadline != NO_LIMIT and job.deadline + 2 * GRACE_S < now for job in self._under_way
+            )
 
     def abandon(self) -> list[Record]:
         """Leave the loop behind: the late trials' records; the others go back to be begun again."""

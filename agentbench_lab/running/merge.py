@@ -86,11 +86,14 @@ def _climbs(records: Sequence[Record], arms: Sequence[Arm], first: Run, runs: Se
     for group in map(str, first.cases.column("group").to_pylist()):
         asked[group] = asked.get(group, 0) + trials
     return [
-        climbed(asked, set(asked), [record.row for record in records if record.row.arm == arm]) for arm in arms
+        climbed(asked, set(asked), [record.row for record in records if record.row.arm == arm])
+        for arm in arms
     ]
 
 
-def regrade_run(folder: str | Path, out: str | Path, *, strictness: str | None = None) -> tuple[Run, list[str]]:
+def regrade_run(
+    folder: str | Path, out: str | Path, *, strictness: str | None = None
+) -> tuple[Run, list[str]]:
     """A new run with today's verdicts on what a run holds, without running an agent, and what changed, a line each."""
     run = load_run(folder)
     before = records_of(run)

@@ -41,7 +41,9 @@ def trial_seed(seed: int, case: Case, arm: Arm, trial: int) -> str:
 def shard_numbers(shard: str) -> tuple[int, int]:
     """`i/n` as two numbers; LabError for anything else."""
     at, slash, of = shard.partition("/")
-    if not (slash and at.isascii() and of.isascii() and at.isdigit() and of.isdigit() and 1 <= int(at) <= int(of)):
+    if not (
+        slash and at.isascii() and of.isascii() and at.isdigit() and of.isdigit() and 1 <= int(at) <= int(of)
+    ):
         raise LabError(f"shard {shard!r}: must be i/n, such as 1/4, with i from 1 to n")
     return int(at), int(of)
 

@@ -50,7 +50,9 @@ def run_in_processes(
             busy = [worker for worker in running if worker.given]
             if not busy:
                 break
-            timeout = max(0.0, min(1.0, min(worker.deadline for worker in busy) + _GRACE_S - time.monotonic()))
+            timeout = max(
+                0.0, min(1.0, min(worker.deadline for worker in busy) + _GRACE_S - time.monotonic())
+            )
             ready = set(wait([worker.pipe for worker in busy], timeout))
             for worker in busy:
                 if worker.pipe in ready:

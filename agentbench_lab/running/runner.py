@@ -22,7 +22,17 @@ from agentbench_lab.ladder import Climb, in_order
 from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Run, RunCard, SuiteCard, WorldCard, load_run, save
+from agentbench_lab.results.run import (
+    FORMAT,
+    ArmCard,
+    Counts,
+    Run,
+    RunCard,
+    SuiteCard,
+    WorldCard,
+    load_run,
+    save,
+)
 from agentbench_lab.running import journal as journals
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.engine import Engine, check_executor
@@ -77,7 +87,9 @@ class Plan(Struct, frozen=True):
 
     def __str__(self) -> str:
         text = f"plan: {self.asked} asked, {self.finished} finished, {self.to_run} to run"
-        return text + (f", {self.to_regrade} to be judged again (the grader has changed)" if self.to_regrade else "")
+        return text + (
+            f", {self.to_regrade} to be judged again (the grader has changed)" if self.to_regrade else ""
+        )
 
 
 def evaluate(
@@ -176,7 +188,9 @@ def prepare(
     if ladder:
         _check_rungs(suite, cases)
         if shard:
-            raise LabError("shard and ladder exclude each other: a rung is asked only when the one below has passed")
+            raise LabError(
+                "shard and ladder exclude each other: a rung is asked only when the one below has passed"
+            )
     worlds = Worlds(suite, world or None)
     placed = [(case, worlds.of(case)) for case in cases]
     _check_tools(placed)
@@ -293,7 +307,12 @@ class Prepared:
             return None
         self._refuse_differences(found.header.settings, folder)
         return self._earlier_of(
-            found.records, found.header.grader, found.header.started_at, found.header.commit, False, found.notes
+            found.records,
+            found.header.grader,
+            found.header.started_at,
+            found.header.commit,
+            False,
+            found.notes,
         )
 
     def _from_run(self, folder: Path) -> _Earlier:
@@ -329,7 +348,10 @@ class Prepared:
                     f"now; ask at least as many trials as it has"
                 )
             if key in found:
-                notes = (*notes, f"trial {record.row.trial} of {record.row.case_id!r} stands twice; the first counts")
+                notes = (
+                    *notes,
+                    f"trial {record.row.trial} of {record.row.case_id!r} stands twice; the first counts",
+                )
                 continue
             place = places[key]
             found[key] = record if record.place == place else msgspec.structs.replace(record, place=place)
@@ -496,9 +518,7 @@ class Prepared:
             seed=self.settings.seed,
             evidence=tuple(sorted({driver.evidence for driver in kit.drivers})),
             counts=Counts(0, 0, 0, 0),
-            envelope=envelope(
-                kit.arms, [self._climb(records, arm, begun) for arm in range(len(kit.arms))]
-            ),
+            envelope=envelope(kit.arms, [self._climb(records, arm, begun) for arm in range(len(kit.arms))]),
             versions=provenance.versions(),
             started_at=started_at,
             finished_at=now(),
@@ -565,10 +585,14 @@ def _words(value: Any, name: str) -> tuple[str, ...]:
 
 def _stamp(stamp: str) -> str:
     if not isinstance(stamp, str):
-        raise LabError(f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)")
+        raise LabError(
+            f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)"
+        )
     stamp = stamp or provenance.package_version()
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", stamp) or stamp.startswith((".", "-")):
-        raise LabError(f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first")
+        raise LabError(
+            f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first"
+        )
     return stamp
 
 
@@ -636,4 +660,15 @@ def make_folder(folder: Path, *, exist_ok: bool) -> None:
         raise LabError(f"{str(folder)!r}: no name of a folder: {error}") from None
 
 
-__all__ = ["DEFAULT_WALL_S", "Caps", "Incomplete", "Interrupted", "Plan", "Prepared", "evaluate", "make_folder", "prepare", "settings_of"]
+__all__ = [
+    "DEFAULT_WALL_S",
+    "Caps",
+    "Incomplete",
+    "Interrupted",
+    "Plan",
+    "Prepared",
+    "evaluate",
+    "make_folder",
+    "prepare",
+    "settings_of",
+]

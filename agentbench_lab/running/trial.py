@@ -229,7 +229,12 @@ class Job:
         raise tried.again
 
     def _tried(
-        self, transcript: Transcript, trace: str, *, usage: Usage | None = None, again: InfrastructureError | None = None
+        self,
+        transcript: Transcript,
+        trace: str,
+        *,
+        usage: Usage | None = None,
+        again: InfrastructureError | None = None,
     ) -> _Tried:
         wall_s = time.perf_counter() - self._began
         ledger = self._toolbox.close()

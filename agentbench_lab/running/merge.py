@@ -51,7 +51,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
     ordered = sorted(records.values(), key=lambda record: record.place)
     climbs = _climbs(ordered, arms, first, runs)
     merged = assembled(card, first.cases, ordered, asked, envelope=envelope(arms, climbs))
-    return _saved(merged, out)
+    return save_new(merged, out)
 
 
 def _check_shards(folders: Sequence[str | Path], runs: Sequence[Run]) -> None:
@@ -122,10 +122,11 @@ def regrade_run(
         finished_at=now(),
     )
     new = assembled(card, run.cases, after, run.card.counts.asked, envelope=envelope(arms, climbs))
-    return _saved(new, out), changed
+    return save_new(new, out), changed
 
 
-def _saved(run: Run, out: str | Path) -> Run:
+def save_new(run: Run, out: str | Path) -> Run:
+    """Save a run into a new folder; an existing one that is not empty is refused."""
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")

@@ -1,0 +1,5 @@
+"""`python -m agentbench_lab.cli`."""
+
+from agentbench_lab.cli import main
+
+main()

@@ -1,0 +1,97 @@
+"""What the commands share: printing, the progress bar, the summary of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from agentbench_lab.results.run import Run
+
+EXIT_GATE, EXIT_MISTAKE, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 1, 2, 3, 130
+WIDTH = 100
+
+
+def say(text: str) -> None:
+    """Print; a reader that has gone away (`| head -1`) changes nothing, least of all the exit code."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def many(count: int, what: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def near(path: Path) -> str:
+    """A path relative to the working folder where it lies below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+class Progress:
+    """A bar on a terminal, silence elsewhere."""
+
+    def __enter__(self) -> Progress:
+        self._bar: Any = None
+        return self
+
+    def update(self, finished: int, asked: int) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            tqdm.monitor_interval = 0  # no thread of its own
+            self._bar = tqdm(total=asked, unit="trial", disable=None, leave=False, file=sys.stderr)
+        self._bar.total = asked
+        self._bar.update(finished - self._bar.n)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def print_run(finished: Run, as_json: bool) -> None:
+    """The metric pair, the gate, how trials ended, and where the run lies."""
+    from agentbench_lab import tables
+    from agentbench_lab.analysis import metrics
+
+    pair = metrics.ladder(finished.trials)
+    gates = metrics.gate(finished.trials, finished.card)
+    if as_json:
+        summary = {
+            "run": finished.card.run,
+            "path": None if finished.path is None else str(finished.path),
+            "counts": finished.card.counts,
+            "evidence": finished.card.evidence,
+            "envelope": finished.card.envelope,
+            "metrics": pair.to_dicts(),
+            "gate": gates.to_dicts(),
+            "outcomes": metrics.outcomes(finished.trials).to_dicts(),
+            "exits": metrics.exits(finished.trials).to_dicts(),
+        }
+        say_json(summary)
+        return
+    banner = str(tables.banner(finished))
+    if banner:
+        say(click.wrap_text(banner, WIDTH))
+    say(str(tables.ladder(pair)))
+    say(str(tables.gate(gates)))
+    say(str(tables.exits(metrics.exits(finished.trials))))
+    counts = finished.card.counts
+    say(f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}")
+    if finished.path is not None:
+        say(f"run: {near(finished.path)}")

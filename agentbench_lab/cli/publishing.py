@@ -1,0 +1,98 @@
+"""Commands about suites, drivers and notebooks: lint, drivers, notebooks, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from agentbench_lab.cli.common import WIDTH, many, near, print_run, say
+from agentbench_lab.errors import LabError
+
+
+@click.command()
+@click.argument("suites", nargs=-1, required=True, metavar="SUITE...")
+@click.option("--world", default="", metavar="PATH", help="World of the cases that name none.")
+def lint(suites: Sequence[str], world: str) -> None:
+    """Prove case files: their shape, that every call binds and runs, and that each case's reference
+    answer passes its own grader while every changed value fails."""
+    from agentbench_lab.running.lint import lint_suite
+
+    found = 0
+    for suite in suites:
+        problems = lint_suite(suite, world=world or None)
+        found += len(problems)
+        for problem in problems:
+            say(str(problem))
+        if not problems:
+            from agentbench_lab.cases import load_suite
+
+            say(f"{suite}: {many(len(load_suite(suite).cases), 'case')}, no problem")
+    if found:
+        raise LabError(many(found, "problem"))
+
+
+@click.command()
+@click.argument("notebook")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter of the notebook; its declared type decides how VALUE is read.",
+)
+@click.option("--out", default="", metavar="FILE", help="The page; default reports/NOTEBOOK.html.")
+@click.option("--executed", is_flag=True, help="NOTEBOOK is already executed: only publish it.")
+def report(notebook: str, parameters: Sequence[tuple[str, str]], out: str, executed: bool) -> None:
+    """Execute a notebook and publish it as one HTML page that needs no network."""
+    from agentbench_lab import reports
+
+    given: dict[str, str] = {}
+    for name, value in parameters:
+        if name in given:
+            raise LabError(f"parameter {name!r} is given twice")
+        given[name] = value
+    if executed:
+        if given:
+            raise LabError("an executed notebook takes no parameters")
+        done = Path(notebook)
+        page = reports.publish(done, Path(out) if out else None)
+    else:
+        done, page = reports.report(notebook, given, out=Path(out) if out else None)
+    for folder in reports.runs_of(done):
+        from agentbench_lab.results.run import load_run
+
+        print_run(load_run(folder), as_json=False)
+    say(f"report: {near(page)}")
+
+
+@click.command()
+def drivers() -> None:
+    """List the drivers that have a name."""
+    from agentbench_lab.drivers import known_drivers, load_driver
+
+    for name in sorted(known_drivers()):
+        try:
+            loaded = load_driver(name)
+        except LabError as error:
+            say(f"{name:12} cannot be loaded: {error}")
+            continue
+        about = (loaded.function.__doc__ or "").strip().splitlines() or [""]
+        line = f"{name:12} {loaded.evidence:10} {about[0]}"
+        say(click.wrap_text(line, WIDTH, subsequent_indent=" " * 24))
+    say("Your own: package.module:name, a function of (task, tools, ctx).")
+
+
+@click.command()
+def notebooks() -> None:
+    """List the notebooks with their questions and parameters."""
+    from agentbench_lab import reports
+
+    for line in reports.notebook_list():
+        say(line)
+
+
+COMMANDS = (lint, drivers, notebooks, report)

@@ -1,0 +1,283 @@
+"""Commands that make runs: run, merge, regrade, import, export."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from agentbench_lab.cli.common import (
+    EXIT_GATE,
+    EXIT_INCOMPLETE,
+    EXIT_INTERRUPTED,
+    Progress,
+    near,
+    print_run,
+    say,
+)
+from agentbench_lab.errors import LabError, did_you_mean
+
+MICROS = 1_000_000
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several click options as one decorator, in reading order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_what = _options(
+    click.option("--driver", "drivers", multiple=True, required=True, metavar="NAME", help="Repeatable."),
+    click.option("--group", default="", metavar="NAMES", help="Only these rungs or groups (TOOL-0,TOOL-1)."),
+    click.option("--only", default="", metavar="GLOBS", help="Only cases whose id matches (t0-*,t3-07)."),
+    click.option("--trials", default=1, show_default=True, metavar="N", help="Trials a case."),
+    click.option("--world", default="", metavar="PATH", help="World of the cases that name none."),
+    click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of all random numbers."),
+    click.option(
+        "--stamp", default="", metavar="TEXT", help="Label of the run; default the package version."
+    ),
+    click.option(
+        "--strictness",
+        default="strict",
+        show_default=True,
+        metavar="RULE",
+        help="strict, or original: the ladder's literal rule.",
+    ),
+)
+_how = _options(
+    click.option("--ladder", is_flag=True, help="Ask rungs upward; stop at the first that fails the gate."),
+    click.option("--gate", is_flag=True, help="Exit with 1 unless every arm passes every rung it was asked."),
+    click.option(
+        "--out",
+        default="",
+        metavar="FOLDER",
+        help="Folder of the run; one that holds a run goes on. Default data/results/SUITE-STAMP-...",
+    ),
+    click.option("--plan", "plan_only", is_flag=True, help="Say what would be run, and stop."),
+    click.option("--workers", default=1, show_default=True, metavar="N", help="Trials side by side."),
+    click.option(
+        "--executor",
+        default="threads",
+        show_default=True,
+        metavar="NAME",
+        help="threads, processes, dask, or dask:ADDRESS.",
+    ),
+    click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts, to be merged."),
+)
+_limits = _options(
+    click.option("--timeout", type=float, metavar="SECONDS", help="A trial's time; default 60."),
+    click.option("--max-steps", type=int, metavar="N", help="A trial's model calls."),
+    click.option("--max-tool-calls", type=int, metavar="N", help="A trial's tool calls."),
+    click.option("--trial-tokens", type=int, metavar="N", help="A trial's tokens."),
+    click.option("--trial-cost", type=float, metavar="DOLLARS", help="A trial's money."),
+    click.option("--max-tokens", type=int, metavar="N", help="The run's tokens; then it stops, incomplete."),
+    click.option("--max-cost", type=float, metavar="DOLLARS", help="The run's money."),
+    click.option("--max-time", type=float, metavar="SECONDS", help="The run's time."),
+    click.option(
+        "--retries",
+        default=3,
+        show_default=True,
+        metavar="N",
+        help="Tries after an infrastructure error that came before any output.",
+    ),
+)
+
+
+@click.command()
+@click.argument("suite")
+@_what
+@_how
+@_limits
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def run(
+    suite: str,
+    drivers: Sequence[str],
+    group: str,
+    only: str,
+    trials: int,
+    world: str,
+    seed: int,
+    stamp: str,
+    strictness: str,
+    ladder: bool,
+    gate: bool,
+    out: str,
+    plan_only: bool,
+    workers: int,
+    executor: str,
+    shard: str,
+    timeout: float | None,
+    max_steps: int | None,
+    max_tool_calls: int | None,
+    trial_tokens: int | None,
+    trial_cost: float | None,
+    max_tokens: int | None,
+    max_cost: float | None,
+    max_time: float | None,
+    retries: int,
+    as_json: bool,
+) -> None:
+    """Run a suite by one or more drivers, grade it, save it, and print the metric pair and the gate.
+
+    A run that was killed, interrupted or stopped by a cap goes on when the same command names its folder with --out;
+    so does a finished one that is asked for more trials. Nothing finished is lost or run twice.
+    """
+    from agentbench_lab.cases import Limits
+    from agentbench_lab.running.runner import DEFAULT_WALL_S, Caps, Incomplete, Interrupted, prepare
+
+    prepared = prepare(
+        suite,
+        list(drivers),
+        group=group,
+        only=only,
+        trials=trials,
+        ladder=ladder,
+        stamp=stamp,
+        out=out,
+        world=world,
+        seed=seed,
+        workers=workers,
+        executor=executor,
+        strictness=strictness,
+        limits=Limits(
+            wall_s=DEFAULT_WALL_S if timeout is None else timeout,
+            steps=max_steps,
+            tool_calls=max_tool_calls,
+            tokens=trial_tokens,
+            cost_micros=_micros(trial_cost),
+        ),
+        caps=Caps(tokens=max_tokens, cost_micros=_micros(max_cost), wall_s=max_time),
+        retries=retries,
+        shard=shard,
+    )
+    if plan_only or prepared.plan.finished or prepared.plan.notes:
+        for note in prepared.plan.notes:
+            click.echo(f"note: {note}", err=not plan_only)
+        click.echo(str(prepared.plan), err=not plan_only)
+    if plan_only:
+        return
+    interrupted = False
+    with Progress() as progress:
+        try:
+            finished = prepared.run(progress.update)
+        except Interrupted as error:
+            finished, interrupted = error.run, True
+        except Incomplete as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(EXIT_INCOMPLETE)
+    print_run(finished, as_json)
+    if interrupted:
+        sys.exit(EXIT_INTERRUPTED)
+    if not finished.card.complete:
+        click.echo(f"incomplete: {finished.card.counts.missing} trials are missing", err=True)
+        sys.exit(EXIT_INCOMPLETE)
+    shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
+    if gate and shut:
+        for envelope in shut:
+            click.echo(f"gate failed: {envelope.driver}: {envelope.gated_at}", err=True)
+        sys.exit(EXIT_GATE)
+
+
+def _micros(dollars: float | None) -> int | None:
+    if dollars is None:
+        return None
+    if not 0 <= dollars < 1e12:
+        raise LabError(f"money must be dollars from 0, not {dollars}")
+    return round(dollars * MICROS)
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="RUN...")
+@click.option("--out", required=True, metavar="FOLDER", help="New folder of the whole run.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def merge(folders: Sequence[str], out: str, as_json: bool) -> None:
+    """Put all shards of one run together; the rows are those of a run that was never divided."""
+    from agentbench_lab.running.merge import merge as merged
+
+    done = merged(folders, out)
+    print_run(done, as_json)
+    if not done.card.complete:
+        sys.exit(EXIT_INCOMPLETE)
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option("--out", required=True, metavar="FOLDER", help="New folder of the run judged again.")
+@click.option("--strictness", default="", metavar="RULE", help="strict or original; default as it was.")
+def regrade(folder: str, out: str, strictness: str) -> None:
+    """Judge a run's stored transcripts and evidence with today's grader, without running an agent."""
+    from agentbench_lab.grading import STRICTNESSES
+    from agentbench_lab.running.merge import regrade_run
+
+    if strictness and strictness not in STRICTNESSES:
+        raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
+    done, changed = regrade_run(folder, out, strictness=strictness or None)
+    for line in changed:
+        say(line)
+    say(f"{len(changed)} of {done.trials.num_rows} verdicts changed")
+    assert done.path is not None
+    say(f"run: {near(done.path)}")
+
+
+FORMATS = ("bench-v1",)
+
+
+@click.command(name="export")
+@click.argument("folder", metavar="RUN")
+@click.option("--format", "form", default="bench-v1", show_default=True, metavar="FORMAT")
+@click.option("--out", default="", metavar="FILE", help="New file; default RUN/FORMAT on the screen.")
+def export(folder: str, form: str, out: str) -> None:
+    """Write a run in another format: bench-v1 (agent-runtime/bench/v1)."""
+    from agentbench_lab.results.bench_io import bench_bytes
+    from agentbench_lab.results.run import load_run, write_file
+
+    _check_format(form)
+    data = bench_bytes(load_run(folder))
+    if not out:
+        say(data.decode().rstrip("\n"))
+        return
+    file = Path(out)
+    if file.exists():
+        raise LabError(f"{out}: exists; nothing is written over")
+    try:
+        write_file(file, data)
+    except OSError as error:
+        raise LabError(f"{out}: cannot write there: {error.strerror}") from None
+    say(f"{form}: {near(file)}")
+
+
+@click.command(name="import")
+@click.argument("form", metavar="FORMAT")
+@click.argument("path", metavar="PATH")
+@click.option("--out", required=True, metavar="FOLDER", help="New folder of the run.")
+def import_(form: str, path: str, out: str) -> None:
+    """Make a run of a result file of another tool: bench-v1 (agent-runtime/bench/v1)."""
+    from agentbench_lab.results.bench_io import from_bench
+    from agentbench_lab.results.bench_v1 import BenchFile
+    from agentbench_lab.running.merge import save_new
+
+    _check_format(form)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
+    done = save_new(from_bench(BenchFile.decode(data, source=Path(path).name)), out)
+    assert done.path is not None
+    say(f"{done.trials.num_rows} trials imported; run: {near(done.path)}")
+
+
+def _check_format(form: str) -> None:
+    if form not in FORMATS:
+        raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS)}")
+
+
+COMMANDS = (run, merge, regrade, export, import_)

@@ -81,6 +81,9 @@ BAD_INPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "no such run": (("show", "smal"), "smal: no run (no card.json)"),
     "a file for a run": (("show", "file"), "file: no run (no card.json)"),
     "no such world": (("lint", "small.jsonl", "--world"), "Option '--world' requires an argument"),
+    "no such notebook": (("report", "run_lader"), "run_lader"),
+    "a parameter twice": (("report", "run_ladder", "-p", "driver", "a", "-p", "driver", "b"), "'driver' is given twice"),
+    "a finished notebook's parameter": (("report", "x", "--executed", "-p", "a", "b"), "an executed notebook takes no"),
     "lint without a suite": (("lint",), "Missing argument 'SUITE...'"),
 }  # fmt: skip
 

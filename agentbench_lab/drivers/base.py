@@ -325,7 +325,8 @@ _UNUSED, _UNKNOWN = Usage.zero(), Usage()
 
 
 def _copied(transcript: Transcript) -> Transcript | None:
-    """A checked private copy through JSON, which is quick; None where only the slow way can say what is wrong."""
+    """A checked private copy through JSON, which is quick; None where only the slow way can say what is wrong. Raises
+    Nonsense for figures that are none."""
     try:
         data = _encode(transcript)
         shape = data.translate(_SHAPE)

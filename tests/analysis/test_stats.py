@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -28,6 +28,7 @@ def test_wilson_by_hand() -> None:
     assert pytest.approx(scipy_stats.norm.ppf(0.975), abs=1e-15) == Z_95
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**7), st.floats(0, 1))
 def test_wilson_keeps_to_its_bounds(n: int, share: float) -> None:
     """Within 0 to 1, around the estimate, mirrored when successes and failures change places, never without width."""

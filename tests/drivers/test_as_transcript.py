@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call
@@ -220,10 +220,14 @@ def slowly(transcript: Transcript) -> Transcript:
     return base._checked({name: getattr(transcript, name) for name in Transcript.__struct_fields__})
 
 
+@settings(deadline=None)
 @given(transcripts)
 def test_the_quick_copy_agrees_with_the_slow_one(transcript: Transcript) -> None:
     """Where the quick way gives a copy, the slow one gives the same; where the slow one refuses, it gives none."""
-    quick = base._copied(transcript)
+    try:
+        quick = base._copied(transcript)
+    except Nonsense:
+        quick = None
     try:
         slow = slowly(transcript)
     except (Nonsense, ValueError):

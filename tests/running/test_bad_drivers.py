@@ -24,7 +24,7 @@ from agentbench_lab.worlds.toolbox import BudgetSpent, Ran, Toolbox
 
 from ..doing import CASES, knows, lab, some, tiny_world, write_driver, write_suite
 
-LIMIT = Limits(wall_s=0.2)
+LIMIT = Limits(wall_s=0.3)
 
 
 class Unprintable(Exception):
@@ -110,10 +110,10 @@ BAD: dict[Callable[..., Any], tuple[str, str]] = {
     times_itself_out: ("driver_error", "raised TimeoutError: my own clock"),
     raises_later: ("driver_error", "raised OSError: no network"),
     exits_later: ("driver_error", "raised SystemExit: 3"),
-    sleeps: ("timeout", "out of time after 0.2 s"),
-    loops: ("timeout", "out of time after 0.2 s"),
-    waits: ("timeout", "out of time after 0.2 s"),
-    will_not_be_cancelled: ("timeout", "out of time after 0.2 s"),
+    sleeps: ("timeout", "out of time after 0.3 s"),
+    loops: ("timeout", "out of time after 0.3 s"),
+    waits: ("timeout", "out of time after 0.3 s"),
+    will_not_be_cancelled: ("timeout", "out of time after 0.3 s"),
     gives_nothing: ("driver_error", "gave back nothing"),
     gives_a_generator: ("driver_error", "gave back a generator"),
     gives_a_promise_of_nonsense: ("driver_error", "calls is a int, not a list"),
@@ -412,7 +412,7 @@ def test_a_driver_that_hangs_does_not_keep_the_process(tmp_path: Path, name: str
 def test_many_endless_loops_do_not_starve_the_others(tmp_path: Path) -> None:
     """Each is ended when its time is up; were they left running, every later trial would wait for all of them."""
     suite = write_suite(tmp_path, CASES[:1])
-    run = evaluate(suite, [loops, knows], trials=12, workers=6, limits=Limits(wall_s=0.2), save_run=False)
+    run = evaluate(suite, [loops, knows], trials=12, workers=6, limits=Limits(wall_s=0.4), save_run=False)
     assert {row.verdict.outcome for row in rows_of(run, loops)} == {"timeout"}
     assert {row.verdict.outcome for row in rows_of(run, knows)} == {"correct_calls"}
     deadline = time.monotonic() + 5

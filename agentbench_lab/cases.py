@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct, field
 
-from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
+from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
 from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
@@ -186,19 +186,32 @@ def load_suite(path: str | Path) -> Suite:
         data = file.read_bytes()
     except OSError as error:
         raise LabError(f"{path}: cannot read the case file: {error.strerror}") from None
-    cases, problems = parse_cases(data, name=file.stem, file=_shown(file))
+    cases, problems = parse_cases(data, name=file.stem, file=shown(file.resolve()))
     if problems:
         raise ProblemsError(problems)
     version, date = _card(file.with_suffix(".md"))
     return Suite(file.stem, tuple(cases), hashlib.sha256(data).hexdigest(), file, version, date)
 
 
-def _shown(file: Path) -> str:
-    """The path as a person in the working folder would write it."""
-    try:
-        return str(file.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(file)
+def suite_of(cases: Sequence[Case]) -> Suite:
+    """A suite of loaded cases, such as `select` gives; they must be of one case file. Its digest is that of the cases'."""
+    names = {case.suite for case in cases}
+    if len(names) != 1:
+        raise LabError(f"cases of several suites ({', '.join(sorted(names))}) cannot be run as one")
+    path = Path(cases[0].file) if cases[0].file else None
+    return checked_suite(Suite(names.pop(), tuple(cases), digest([case.digest for case in cases]), path))
+
+
+def checked_suite(suite: Suite) -> Suite:
+    """The suite itself, when its cases could have come from a file: ids are unique, and each expects something."""
+    seen: set[str] = set()
+    for case in suite.cases:
+        if not case.id or case.id in seen:
+            raise LabError(f"{suite.name}: id {case.id!r} is {'given twice' if case.id else 'blank'}")
+        seen.add(case.id)
+        if case.expect.key == "calls" and not case.expect.expected_calls:
+            raise LabError(f"{suite.name}: {case.id}: expects neither calls nor a refusal nor a goal")
+    return suite
 
 
 def project_root() -> Path:
@@ -571,7 +584,15 @@ def case_schema() -> dict[str, Any]:
     schema = msgspec.json.schema(_Line)
     definitions = schema["$defs"]
     line = definitions.pop("_Line")
-    line["properties"]["rung"] = {"enum": list(RUNGS)}
+    properties = line["properties"]
+    properties["rung"] = {"enum": list(RUNGS)}
+    properties["world"] = {"type": ["string", "null"], "description": "name of a file under worlds/ beside the suite"}
+    properties["tools"] |= {"minItems": 1, "uniqueItems": True}
+    for name in ("id", "request", "group"):
+        properties[name] = {"type": "string", "pattern": r"\S"}
+    line["oneOf"] = [{"required": ["rung"]}, {"required": ["group"]}]
+    definitions["Expect"]["required"] = ["terminates"]
+    definitions["Expect"]["properties"]["terminates"] = {"type": "boolean"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "One case of an AgentBench Lab suite (one line of a .jsonl file)",

@@ -144,7 +144,9 @@ def ladder_claims(frame: pl.DataFrame) -> list[str]:
         rungs = [group for group in cells if group in RUNG_NAMES]
         if rungs:
             result = climb(cells, rungs)
-            claim = f"{arm} reaches {result.reached}" if result.reached else f"{arm} reaches no rung"
+            # only the card knows of rungs below that were not asked, which leave the chain unproven
+            reached = mine["reached"][0] if "reached" in mine.columns else result.reached
+            claim = f"{arm} reaches {reached}" if reached else f"{arm} reaches no rung"
             if result.gated_at:  # "TOOL-3 completion 0% < 50%"
                 group, _, why = result.gated_at.partition(" ")
                 claim += f"; gated at {group}: {why.removeprefix('incomplete: ')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class LabError(Exception):
@@ -30,6 +31,14 @@ class ProblemsError(LabError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+def shown(path: str | Path) -> str:
+    """The path as a person in the working folder would write it: relative where it lies below."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # elsewhere; or the working folder is gone
+        return str(path)
 
 
 def nearest(word: str, options: Iterable[str]) -> str | None:

@@ -5,6 +5,8 @@ A number is never printed alone: a share stands with its interval and its n/of.
 
 from __future__ import annotations
 
+import json
+import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +14,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import arm_labels, percent
-from agentbench_lab.ladder import COMPLETION_FLOOR, Cell, climb, in_order
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, in_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,14 +77,15 @@ class Table:
         return str(self)
 
     def __str__(self) -> str:
-        """At most 100 columns wide: what does not fit is set closer, then broken into lines."""
+        """As wide as the terminal, at most 100 columns: what does not fit is set closer, then broken into lines."""
+        most = min(_WIDTH, max(40, shutil.get_terminal_size((_WIDTH, 24)).columns))
         names = [name.removeprefix(">") for name in self.columns]
         right = [name.startswith(">") for name in self.columns]
         rows = [row if isinstance(row, str) else [_printable(text) for text in row] for row in self.rows]
         cells = [names, *(row for row in rows if not isinstance(row, str))]
         widths = [max(len(row[n]) for row in cells) for n in range(len(names))]
-        gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= _WIDTH else 1
-        while sum(widths) + gap * (len(widths) - 1) > _WIDTH and max(widths) > 6:
+        gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
+        while sum(widths) + gap * (len(widths) - 1) > most and max(widths) > 6:
             widths[widths.index(max(widths))] -= 1
 
         def lines(row: Sequence[str]) -> list[str]:
@@ -99,8 +103,8 @@ class Table:
 
         rule = (" " * gap).join("-" * width for width in widths)
         body = [line for row in rows for line in ([_printable(row)] if isinstance(row, str) else lines(row))]
-        notes = [line for note in self.notes for line in textwrap.wrap(_printable(note), _WIDTH)]
-        return "\n".join([*textwrap.wrap(_printable(self.title), _WIDTH), *lines(names), rule, *body, *notes])
+        notes = [line for note in self.notes for line in textwrap.wrap(_printable(note), most)]
+        return "\n".join([*textwrap.wrap(_printable(self.title), most), *lines(names), rule, *body, *notes])
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,8 @@ def ladder(frame: pl.DataFrame) -> Table:
             if group != "all" and done is not None and bad is not None:
                 gate = (
                     "----"
-                    if Cell(group, done["asked"], done["of"], done["n"], bad["n"]).failure()
+                    if bad["reason"] == "not measured"
+                    or Cell(group, done["asked"], done["of"], done["n"], bad["n"]).failure()
                     else "PASS"
                 )
             judged = f"{done['of']}/{done['asked']}" if done is not None else "–"
@@ -177,7 +182,7 @@ def ladder(frame: pl.DataFrame) -> Table:
     if same_result and rows:
         rows = [row if isinstance(row, str) else [*row[:4], *row[5:]] for row in rows]
         columns.remove(">result")
-        notes.append("the composed result was completed exactly where the case was")
+        notes.append("result-completed equals completed on every rung")
     return Table("The metric pair by rung", columns, rows, notes if rows else ["no trials"])
 
 
@@ -190,24 +195,33 @@ def gate(frame: pl.DataFrame) -> Table:
         if len(arms) > 1:
             rows.append(arm)
         by_group = {row["group"]: row for row in part.iter_rows(named=True)}
-        cells = {}
+        shut = False
+        skipped: list[str] = []
         for group in in_order(by_group):
             row = by_group[group]
             if row["passes"] is None:
-                rows.append([group, "not asked", "", "", "----", row["receipt"] or row["failure"] or ""])
+                skipped.append(group)
                 continue
-            cells[group] = Cell(group, row["asked"], row["judged"], row["completed"], row["hallucinated"])
-            counts = (f"{row[name]}/{row['judged']}" for name in ("completed", "hallucinated"))
-            verdict = "PASS" if row["passes"] else "----"
-            why = (row["failure"] or "").removeprefix(f"{group} ") or (
-                "asked, though the gate was shut below" if row["receipt"] else ""
+            counts = (
+                "–" if row[name] is None else f"{row[name]}/{row['judged']}"
+                for name in ("completed", "hallucinated")
             )
+            verdict = "PASS" if row["passes"] else "----"
+            why = (row["failure"] or "").removeprefix(f"{group} ")
+            if shut and not why:
+                why = "asked, though the gate was shut below"
+            shut = shut or not row["passes"]
             rows.append([group, f"{row['judged']}/{row['asked']}", *counts, verdict, why])
-        top = climb(cells, in_order(by_group)).reached
-        reached.append(f"{arm}: rung reached {top or 'none'}")
+        if skipped:
+            # one line for all of them: they share the reason
+            span = skipped[0] if len(skipped) == 1 else f"{skipped[0]} to {skipped[-1]}"
+            receipt = by_group[skipped[0]]["receipt"] or ""
+            rows.append([span, "not asked", "", "", "----", receipt.partition(" skipped: ")[2] or "not asked"])
+        if any(group in RUNG_NAMES for group in by_group):
+            reached.append(f"{arm}: rung reached {by_group[in_order(by_group)[0]]['reached'] or 'none'}")
     title = f"The gate: no hallucination, at least {percent(COMPLETION_FLOOR)} completed"
     columns = ["rung", ">judged", ">completed", ">hallucinated", "gate", "why"]
-    return Table(title, columns, rows, reached or ["no trials"])
+    return Table(title, columns, rows, reached if rows else ["no trials"])
 
 
 def outcomes(frame: pl.DataFrame) -> Table:
@@ -234,17 +248,20 @@ def failures(strip: pl.DataFrame, most: int = 25) -> Table:
 
     named = strip.with_columns(pl.Series("arm", arm_labels(strip), dtype=pl.String))
     failed = named.filter(pl.col("outcome_class") != "success")
+    # what is unsafe first: it disqualifies, and must not hide behind the cut
+    failed = failed.sort(pl.col("outcome_class") != "unsafe", maintain_order=True)
     arms, trials = named["arm"].n_unique() > 1, named["trial"].n_unique() > 1
     rows: list[Sequence[str] | str] = []
     for row in failed.head(most).iter_rows(named=True):
         case = f"{row['case_id']} #{row['trial']}" if trials else row["case_id"]
-        first = (row["reasons"] or "").partition("; ")[0]
-        cells = [row["group"], case, row["arm"], row["outcome"], _short(first), _short(row["request"] or "")]
+        first, request = _short(row["first_reason"] or ""), _short(row["request"] or "")
+        cells = [row["group"], case, row["arm"], row["outcome"], first, request]
         rows.append(cells if arms else [*cells[:2], *cells[3:]])
     columns = ["rung", "case", *(["arm"] if arms else []), "outcome", "first failed check", "request"]
     judged = strip["outcome_class"].drop_nulls().len()
     notes = [
-        f"{len(rows)} of {failed.height} shown; {failed.height} of {judged} judged trials without success"
+        f"{len(rows)} of {failed.height} shown, unsafe ones first; {failed.height} of {judged} judged trials without "
+        "success. All of them: agentbench-lab show RUN --failed"
     ]
     return Table("Trials without success", columns, rows, notes)
 
@@ -419,3 +436,297 @@ def _arms(count: int) -> str:
 def _mixed(found: Comparison) -> str:
     """What has to stand above a table when its commits are mixed."""
     return f"{found.mixed} " if found.mixed else ""
+
+
+# ---- looking at trials -----------------------------------------------------------------------------------------
+
+
+def exits(frame: pl.DataFrame) -> Table:
+    """How trials stopped and what they were judged to be, from a `metrics.exits`; each line is n of the trials."""
+    rows: list[Sequence[str] | str] = []
+    arms = _by_arm(frame)
+    for arm, part in arms:
+        if len(arms) > 1:
+            rows.append(arm)
+        for row in part.iter_rows(named=True):
+            cls = row["outcome_class"]
+            words = "excluded" if cls is None else _CLASS_WORDS.get(cls, cls)
+            share = f"{percent(row['n'] / row['of'])} {row['n']}/{row['of']}"
+            rows.append([row["stop"] or "not said", words, share, "█" * round(30 * row["n"] / row["of"])])
+    note = "of all trials that ended, judged or not" if rows else "no trials"
+    return Table("How trials stopped", ["stop", "judged as", ">share", ""], rows, [note])
+
+
+def looked(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+) -> list[dict[str, Any]]:
+    """Trials as plain data: what was asked, expected, called and observed, and how each check came out.
+
+    `failed`: only judged trials without success. `outcome`: an outcome or a class. `reason`: text that the stop, the
+    reason of an exclusion or the failed checks contain, in any case of letters. `case`: a case id, or a pattern with
+    `*`. They are ANDed; empty is no condition. Raises LabError, with the near match, for an outcome or a case that is
+    none of the run's.
+
+    `checks` is null for an imported run, whose file does not have them; so is what was called and observed.
+    """
+    from agentbench_lab.analysis.metrics import frame
+
+    trials = frame(run.trials).with_row_index("at")
+    for keep in _wanted(run, failed=failed, outcome=outcome, case=case):
+        trials = trials.filter(keep)
+    keys = ["suite", "case_id"]
+    cases = {(row["suite"], row["case_id"]): row for row in frame(run.cases).iter_rows(named=True)}
+    arm = [*keys, "driver", "model", "scaffold", "trial"]
+    near = frame(run.calls).join(trials.select(arm), on=arm, how="semi", nulls_equal=True)
+    calls: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in near.iter_rows(named=True):
+        calls.setdefault(tuple(row[name] for name in arm), []).append(row)
+    found = []
+    for row in trials.iter_rows(named=True):
+        ledger = calls.get(tuple(row[name] for name in arm), [])
+        one = _looked(run, row, cases[row["suite"], row["case_id"]], ledger)
+        if not reason or reason.casefold() in _why(one).casefold():
+            found.append(one)
+    return found
+
+
+def _wanted(run: Run, *, failed: bool, outcome: str | None, case: str | None) -> list[pl.Expr]:
+    import fnmatch
+
+    import polars as pl
+
+    found = []
+    if failed:
+        found.append(pl.col("outcome_class").is_not_null() & (pl.col("outcome_class") != "success"))
+    if outcome:
+        outcomes = run.card.outcome_set.outcomes
+        names, classes = {each.name for each in outcomes}, {each.cls for each in outcomes}
+        if outcome not in names | classes:
+            raise LabError(f"{run.card.run}: no outcome {outcome!r}{did_you_mean(outcome, names | classes)}")
+        found.append(pl.col("outcome" if outcome in names else "outcome_class") == outcome)
+    if case:
+        ids = [str(each) for each in run.cases.column("case_id").to_pylist()]
+        fits = [each for each in ids if each == case] or fnmatch.filter(ids, case)
+        if not fits:
+            raise LabError(f"{run.card.run}: no case {case!r}{did_you_mean(case, ids)}")
+        found.append(pl.col("case_id").is_in(fits))
+    return found
+
+
+def _looked(
+    run: Run, row: Mapping[str, Any], case: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    import msgspec
+
+    made = run.product[row["at"]] if run.product else None
+    produced = None if made is None else made.produced
+    return {
+        **{name: row[name] for name in ("suite", "case_id", "group", "driver", "model", "scaffold", "trial")},
+        "evidence": row["evidence"],
+        "outcome": row["outcome"],
+        "outcome_class": row["outcome_class"],
+        "excluded": row["excluded"],
+        "excluded_owner": row["excluded_owner"],
+        "stop": row["stop"],
+        "asked": {
+            "request": case["request"],
+            "tools": case["tools"],
+            "trace": None if case["trace"] is None else json.loads(case["trace"]),
+        },
+        "expected": json.loads(case["expectation"]),
+        "called": None if produced is None else list(msgspec.to_builtins(produced.calls)),
+        "observed": None
+        if produced is None
+        else [
+            {
+                **{name: call[name] for name in ("step", "name", "status", "observed")},
+                "input": json.loads(call["input"]),
+            }
+            for call in calls
+        ],
+        "refused": row["refused"],
+        "answer": None if produced is None else produced.answer,
+        "checks": None
+        if made is None
+        else [
+            {"name": check.name, "passed": check.passed, "gates": check.gates, "detail": check.detail}
+            for check in made.verdict.checks
+        ],
+        "reasons": row["reasons"],
+        "note": row["note"],
+    }
+
+
+def _why(one: Mapping[str, Any]) -> str:
+    """Where `reason` looks."""
+    failed = [check["name"] for check in one["checks"] or () if check["gates"] and not check["passed"]]
+    return "\n".join([one["stop"] or "", one["excluded"] or "", *failed, *one["reasons"]])
+
+
+def trials(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+    most: int = 25,
+) -> Table:
+    """The trials that `looked` finds, a line each, with why they ended as they did; at most `most`."""
+    found = looked(run, failed=failed, outcome=outcome, reason=reason, case=case)
+    arms = {_arm(one) for one in found}
+    rows = []
+    for one in found[:most]:
+        ended = one["outcome"] or f"excluded ({one['excluded_owner'] or 'no owner said'})"
+        why = one["excluded"] or next(iter(one["reasons"]), "")
+        cells = [
+            one["group"],
+            f"{one['case_id']} #{one['trial']}",
+            _arm(one),
+            one["stop"] or "not said",
+            ended,
+        ]
+        cells += [_short(why), _short(one["asked"]["request"])]
+        rows.append(cells if len(arms) > 1 else [*cells[:2], *cells[3:]])
+    columns = [
+        "group",
+        "case #trial",
+        *(["arm"] if len(arms) > 1 else []),
+        "stop",
+        "outcome",
+        "why",
+        "request",
+    ]
+    counts = run.card.counts
+    notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
+    if failed and counts.excluded:
+        notes.append(f"{counts.excluded} excluded trials are nobody's failures and not among them")
+    if reason and not found:
+        stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
+        notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")
+    return Table("Trials", columns, rows, notes)
+
+
+def trial(run: Run, case_id: str, arm: str = "", trial: int = 1, *, suite: str = "") -> Table:
+    """One trial in full: asked, expected, called, observed step by step, and every check.
+
+    `arm` is its driver, or driver+model+scaffold as far as needed; empty for the only one. Raises LabError, with the
+    near match, for a case, an arm or a trial that is not there.
+    """
+    from agentbench_lab.analysis.compare import side
+
+    label = side(run, arm).name
+    ids = [str(each) for each in run.cases.column("case_id").to_pylist()]
+    if case_id not in ids:
+        raise LabError(f"{run.card.run}: no case {case_id!r}{did_you_mean(case_id, ids)}")
+    of_case = [one for one in looked(run, case=case_id) if one["case_id"] == case_id and _arm(one) == label]
+    suites = {one["suite"] for one in of_case}
+    if suite or len(suites) > 1:
+        if suite not in suites:
+            raise LabError(f"{case_id!r} stands in several suites{did_you_mean(suite, suites)}")
+        of_case = [one for one in of_case if one["suite"] == suite]
+    for one in of_case:
+        if one["trial"] == trial:
+            return _told(one, label)
+    there = ", ".join(str(one["trial"]) for one in of_case) or "none"
+    raise LabError(f"{run.card.run}: no trial {trial} of {case_id!r} by {label} (there is: {there})")
+
+
+def first_trial(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+) -> Table:
+    """The first of the trials that `looked` finds, in full."""
+    found = in_full(run, failed=failed, outcome=outcome, reason=reason, case=case, most=1)
+    return found[0] if found else Table("No such trial", ["what", "how it was"], [], ["nothing to look at"])
+
+
+def in_full(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+    most: int = 10,
+) -> list[Table]:
+    """The trials that `looked` finds, each as `trial` shows it; at most `most`."""
+    found = looked(run, failed=failed, outcome=outcome, reason=reason, case=case)
+    return [_told(one, _arm(one)) for one in found[:most]]
+
+
+def _arm(one: Mapping[str, Any]) -> str:
+    from agentbench_lab.analysis.compare import arm_label
+
+    return arm_label(one["driver"], one["model"], one["scaffold"])
+
+
+_LONGEST = 600
+"""Signs of a value that are shown in full before it is cut; `looked` has all of it."""
+
+
+def _told(one: Mapping[str, Any], label: str) -> Table:
+    """One trial as a table of two columns."""
+    rows: list[Sequence[str] | str] = ["asked"]
+    rows.append(["request", _short(one["asked"]["request"], _LONGEST) or "not in the file"])
+    if one["asked"]["tools"]:
+        rows.append(["tools", ", ".join(one["asked"]["tools"])])
+    rows += [[f"trace {n}", _called(call)] for n, call in enumerate(one["asked"]["trace"] or (), start=1)]
+    rows.append("expected")
+    for name, value in one["expected"].items():
+        calls = value if name in ("calls", "candidateResults") and value else None
+        rows += (
+            [[f"{name} {n}", _called(call)] for n, call in enumerate(calls, start=1)]
+            if calls
+            else [[name, _json(value)]]
+        )
+    rows.append("called, as the driver says")
+    rows += [[f"call {n}", _called(call)] for n, call in enumerate(one["called"] or (), start=1)]
+    said = {"refused": one["refused"] or None, "answer": one["answer"], "note": one["note"]}
+    rows += [[name, _json(value)] for name, value in said.items() if value is not None]
+    if isinstance(rows[-1], str):
+        rows.append(["nothing", "" if one["called"] is not None else "not in the file"])
+    rows.append("observed, as the toolbox saw it")
+    for step in one["observed"] or ():
+        rows.append([f"step {step['step']}", _called(step)])
+        rows.append([step["status"], _short(step["observed"], _LONGEST)])
+    if not one["observed"]:
+        rows.append(["nothing", "" if one["observed"] is not None else "not in the file"])
+    rows.append("checks, safety first")
+    first = True
+    for check in one["checks"] or ():
+        words = "passed" if check["passed"] else "FAILED" if check["gates"] else "not so, and decides nothing"
+        if check["gates"] and not check["passed"] and first:
+            first, words = False, "FAILED first"
+        rows.append(
+            [check["name"], ": ".join(part for part in (words, _short(check["detail"], _LONGEST)) if part)]
+        )
+    if not one["checks"]:
+        rows += [["reason", _short(reason, _LONGEST)] for reason in one["reasons"]] or [["none", ""]]
+    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
+    notes = [f"{ended}; stop: {one['stop'] or 'not said'}; evidence: {one['evidence']}"]
+    return Table(
+        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
+    )
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    more = {name: call[name] for name in ("accept", "optional") if call.get(name)}
+    text = f"{call['name']} {json.dumps(call.get('input', {}), ensure_ascii=False)}"
+    return _short(f"{text} {json.dumps(more, ensure_ascii=False)}" if more else text, _LONGEST)
+
+
+def _json(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _short(text, _LONGEST)

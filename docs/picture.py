@@ -7,4 +7,4 @@ from pathlib import Path
 import agentbench_lab as lab
 
 run = lab.evaluate("ladder", "stub", save_run=False)
-lab.charts.ladder(lab.metrics.ladder(run.trials)).save(Path(__file__).parent / "ladder.svg")
+lab.charts.ladder(lab.metrics.ladder(run.trials, run.card)).save(Path(__file__).parent / "ladder.svg")

@@ -53,6 +53,7 @@ def strip(
                             "outcome_class": None if out else kind,
                             "excluded": "harness: no disk" if out else None,
                             "reasons": "" if kind == "success" else "0 calls where 1 is expected; not proven",
+                            "first_reason": None if kind == "success" else "0 calls where 1 is expected",
                             "request": request,
                         }
                     )

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentbench_lab import outcomes
 from agentbench_lab.errors import LabError
-from agentbench_lab.outcomes import LADDER, Class, Outcome, Taxonomy, disqualified, tally
+from agentbench_lab.outcomes import (
+    CLASSES,
+    LADDER,
+    TAXONOMIES,
+    Class,
+    Outcome,
+    Taxonomy,
+    disqualified,
+    tally,
+    taxonomy,
+)
 
 NAMES = [outcome.name for outcome in LADDER.outcomes]
 
@@ -94,3 +107,23 @@ def test_one_unsafe_outcome_disqualifies_whatever_else_there_is() -> None:
     assert not disqualified(LADDER, ["correct_calls", "timeout", "wrong_calls"])
     for unsafe in ("hallucinated_call", "false_success", "unauthorized_call"):
         assert disqualified(LADDER, ["correct_calls"] * 99 + [unsafe])
+
+
+def test_three_taxonomies_ship_and_a_user_declares_another() -> None:
+    """By name, with the near match for a wrong one; the module's own example runs as it stands."""
+    assert list(TAXONOMIES) == ["ladder", "outcome-graded", "imported"]
+    assert all(each.validate() is each and each.name == name for name, each in TAXONOMIES.items())
+    assert [each.name for each in taxonomy("imported").outcomes] == ["solved", "unsolved", "reported_unsafe"]
+    graded = {
+        cls: [each.name for each in taxonomy("outcome-graded").outcomes if each.cls == cls] for cls in CLASSES
+    }
+    assert graded == {
+        "success": ["solved", "correct_refusal"],
+        "safe_non_success": ["unsolved", "over_refusal", "no_answer", "timeout", "budget", "driver_error"],
+        "unsafe": ["hallucinated_call", "false_success", "unauthorized_change"],
+    }
+    assert {each.over for each in taxonomy("outcome-graded").outcomes} == {"", "refuse"}
+    with pytest.raises(LabError, match=r"no taxonomy 'import' \(did you mean 'imported'\?\)"):
+        taxonomy("import")
+    found = doctest.testmod(outcomes)
+    assert (found.attempted > 2, found.failed) == (True, 0)

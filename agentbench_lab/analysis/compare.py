@@ -19,6 +19,7 @@ from agentbench_lab.analysis.metrics import ARM, frame
 from agentbench_lab.analysis.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.ladder import in_order
+from agentbench_lab.outcomes import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +50,7 @@ class Side:
     taxonomy: str
     strictness: str
     commit: str
+    outcomes: tuple[Outcome, ...] = ()
 
 
 class _Run(Protocol):
@@ -82,7 +84,11 @@ def side(run: _Run, arm: str = "") -> Side:
     rows = frame(run.trials)
     for column, value in zip(ARM, labels[found[0]], strict=True):
         rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, dtype=pl.String)))
-    return Side(found[0], rows, frame(run.cases), run.card.taxonomy, run.card.strictness, run.card.commit)
+    card = run.card
+    outcomes = card.outcome_set.outcomes
+    return Side(
+        found[0], rows, frame(run.cases), card.taxonomy, card.strictness, card.commit, tuple(outcomes)
+    )
 
 
 def arm_label(driver: str, model: str | None, scaffold: str) -> str:
@@ -478,6 +484,11 @@ def _compare(a: Side, b: Side, seed: int, commits: tuple[str, ...]) -> Compariso
                 f"{first} was judged by the {what} {of_a!r}, {second} by {of_b!r}: nothing makes these comparable; "
                 "judge both by the same one"
             )
+    if a.outcomes and b.outcomes and a.outcomes != b.outcomes:
+        raise LabError(
+            f"{first} and {second} were judged by different outcomes under the one name {a.taxonomy!r}: "
+            "nothing makes these comparable"
+        )
     left, right = _Rows(first, a), _Rows(second, b)
     _check_cases(left, right)
     pairs = _pairs(left, right)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from agentbench_lab.analysis.stats import bootstrap_over_cases, wilson
-from agentbench_lab.ladder import Cell, climb, in_order
-from agentbench_lab.outcomes import LADDER, Taxonomy, tally
+from agentbench_lab.ladder import RUNG_NAMES, Cell, climb, in_order
+from agentbench_lab.outcomes import CLASSES, LADDER, Taxonomy, tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +24,8 @@ MARKS = {
 }
 """The ladder's four marks: the metric's name, and the column of `trials` that it is the rate of."""
 ALL = "all"
+STOPS = ("done", "refused", "budget", "timeout", "driver_error", "infrastructure_error")
+"""The ways to stop, in the order in which `exits` lists them."""
 
 _LADDER = {
     **dict.fromkeys(ARM, pl.String),
@@ -37,6 +41,7 @@ _LADDER = {
     "cases": pl.Int64,
     "estimator": pl.String,
     "reason": pl.String,
+    "reached": pl.String,
 }
 
 
@@ -45,28 +50,40 @@ def frame(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
     return trials if isinstance(trials, pl.DataFrame) else pl.DataFrame(trials)
 
 
-def ladder(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+def ladder(trials: pa.Table | pl.DataFrame, card: Any = None) -> pl.DataFrame:
     """The ladder's marks by arm and group, and over all groups (group `all`).
 
     One row an arm, group and metric (passed, completed, result_completed, hallucinated): the rate over judged trials,
-    `n` of `of`, with the trials that ended (`asked`) and the cases behind it. The interval is Wilson's at one trial a
+    `n` of `of`, with the trials that were asked (`asked`) and the cases behind it. Trials that are missing have no row:
+    only with the run's `card` are they counted among the asked ones, and is `reached`, the
+    rung that the arm came to, that of the whole suite. The interval is Wilson's at one trial a
     case, a bootstrap over cases at several, and Wilson's with each case as one observation where the cases are all
-    alike (0 % in every trial is not known for sure). Without a judged trial the estimate is null and `reason` says why.
+    alike (0 % in every trial is not known for sure). Without a judged trial the estimate is null and `reason` says why;
+    so it is where the mark is null, as hallucination is in imported rows: it was not measured.
     """
     rows: list[dict[str, Any]] = []
-    for arm, of_arm in _by_arm(frame(trials)):
+    envelopes = _envelopes(card)
+    for arm, of_arm in _by_arm(frame(trials), card):
         evidence = ", ".join(sorted(of_arm["evidence"].unique()))
-        for group in [*in_order(of_arm["group"].unique()), ALL]:
+        envelope = envelopes.get(tuple(arm.values()))
+        asked = dict(of_arm.group_by("group").len().iter_rows())
+        asked.update(envelope.asked if envelope else {})
+        cells = _cells(of_arm, asked)
+        rungs = [group for group in in_order(cells) if group in RUNG_NAMES]
+        reached = envelope.reached if envelope else climb(cells, rungs).reached
+        for group in [*in_order(asked), ALL]:
             part = of_arm if group == ALL else of_arm.filter(pl.col("group") == group)
+            of = sum(asked.values()) if group == ALL else asked[group]
             for metric, column in MARKS.items():
-                rows.append(
-                    {**arm, "evidence": evidence, "group": group, "metric": metric, **_rate(part, column)}
-                )
+                head = {**arm, "evidence": evidence, "group": group, "metric": metric}
+                rows.append({**head, **_rate(part, column, of), "reached": reached})
     return pl.DataFrame(rows, schema=_LADDER)
 
 
-def _rate(part: pl.DataFrame, column: str) -> dict[str, Any]:
+def _rate(part: pl.DataFrame, column: str, asked: int) -> dict[str, Any]:
     judged = part.filter(pl.col("excluded").is_null())
+    any_judged = judged.height > 0
+    judged = judged.filter(pl.col(column).is_not_null())
     per_case = (
         judged.group_by("suite", "case_id")
         .agg(pl.col(column).sum().alias("n"), pl.len().alias("of"))
@@ -87,10 +104,10 @@ def _rate(part: pl.DataFrame, column: str) -> dict[str, Any]:
         "high": high,
         "n": n,
         "of": of,
-        "asked": part.height,
+        "asked": asked,
         "cases": cases,
         "estimator": estimator,
-        "reason": None if of else "no trial was judged",
+        "reason": None if of else "not measured" if any_judged else "no trial was judged",
     }
 
 
@@ -98,22 +115,21 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
     """The gate by arm and group, with a receipt for each rung that was not asked or lies above the first failure.
 
     One row an arm and group: the counts behind the gate, `passes` (null for a rung that was skipped), `failure` (why
-    the rung fails) and `receipt`. `card` is the run's, whose envelope knows the rungs that were not asked.
+    the rung fails), `receipt`, and how far the arm came in all (`reached`). `card` is the run's, whose envelope knows what was asked of each arm: trials that are
+    missing have no row. `hallucinated` is null where it was not measured (imported rows): there no gate is passed.
     """
-    trials = frame(trials)
-    envelopes = {(e.driver, e.model, e.scaffold): e for e in card.envelope}
+    envelopes = _envelopes(card)
     rows = []
-    for arm, of_arm in _by_arm(trials):
-        cells = _cells(of_arm)
+    for arm, of_arm in _by_arm(frame(trials), card):
         envelope = envelopes.get(tuple(arm.values()))
+        cells = _cells(of_arm, envelope.asked if envelope else {})
+        unmeasured = _unmeasured(of_arm)
         receipts = {_of_receipt(text): text for text in (envelope.receipts if envelope else ())}
-        gated_at = (envelope.gated_at if envelope else None) or ""
         for group in in_order([*cells, *receipts]):
             found = cells.get(group)
             failure = found.failure() if found else None
-            if gated_at.startswith(f"{group} incomplete: "):
-                # rows know nothing of the trials that are missing; the card does
-                failure = gated_at
+            if group in unmeasured:
+                failure = f"{group} hallucination was not measured"
             rows.append(
                 {
                     **arm,
@@ -121,10 +137,11 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
                     "asked": found.asked if found else 0,
                     "judged": found.judged if found else 0,
                     "completed": found.completed if found else 0,
-                    "hallucinated": found.hallucinated if found else 0,
+                    "hallucinated": None if group in unmeasured else found.hallucinated if found else 0,
                     "passes": None if found is None else failure is None,
                     "failure": failure,
                     "receipt": receipts.get(group),
+                    "reached": envelope.reached if envelope else None,
                 }
             )
     schema = {
@@ -134,6 +151,7 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
         "passes": pl.Boolean,
         "failure": pl.String,
         "receipt": pl.String,
+        "reached": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
 
@@ -143,8 +161,14 @@ def _of_receipt(text: str) -> str:
     return text.removeprefix("rung ").partition(" skipped: ")[0]
 
 
-def _cells(of_arm: pl.DataFrame) -> dict[str, Cell]:
-    """The counts of each group that has rows: what `ladder.climb` walks."""
+def _unmeasured(of_arm: pl.DataFrame) -> set[str]:
+    """The groups with judged trials of which nobody knows whether they hallucinated."""
+    unknown = of_arm.filter(pl.col("excluded").is_null() & pl.col("hallucinated").is_null())
+    return set(unknown["group"])
+
+
+def _cells(of_arm: pl.DataFrame, asked: Mapping[str, int]) -> dict[str, Cell]:
+    """The counts of each group that has rows or was asked: what `ladder.climb` walks."""
     judged = pl.col("excluded").is_null()
     counts = of_arm.group_by("group").agg(
         pl.len().alias("asked"),
@@ -152,19 +176,15 @@ def _cells(of_arm: pl.DataFrame) -> dict[str, Cell]:
         (pl.col("completed") & judged).sum().alias("completed"),
         (pl.col("hallucinated") & judged).sum().alias("hallucinated"),
     )
-    return {row["group"]: Cell(**row) for row in counts.iter_rows(named=True)}
+    cells = {row["group"]: Cell(**row) for row in counts.iter_rows(named=True)}
+    for group, of in asked.items():
+        found = cells.get(group)
+        cells[group] = replace(found, asked=of) if found else Cell(group, of, 0, 0, 0)
+    return cells
 
 
-def reached(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
-    """How far each arm came, from its rows alone: the last rung of the unbroken chain, and what shut the gate."""
-    rows = []
-    for arm, of_arm in _by_arm(frame(trials)):
-        cells = _cells(of_arm)
-        found = climb(cells, in_order(cells))
-        rows.append({**arm, "reached": found.reached, "gated_at": found.gated_at})
-    return pl.DataFrame(
-        rows, schema={**dict.fromkeys(ARM, pl.String), "reached": pl.String, "gated_at": pl.String}
-    )
+def _envelopes(card: Any) -> dict[tuple[str | None, ...], Any]:
+    return {} if card is None else {(e.driver, e.model, e.scaffold): e for e in card.envelope}
 
 
 def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl.DataFrame:
@@ -196,8 +216,41 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
     return pl.DataFrame(rows, schema=schema)
 
 
+def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """How trials stopped, by arm: a histogram of exit status against what it was judged to be.
+
+    One row an arm, `stop` (done, refused, budget, timeout, ..., null where the source does not say) and `outcome_class`
+    (null for excluded trials) that occurs: `n` of the `of` trials of the arm that ended. The `n` of an arm add up.
+    """
+    rows = []
+    classes = [*CLASSES, None]
+    stops = [*STOPS, None]
+
+    def place(key: tuple[Any, ...]) -> tuple[int, str, int]:
+        stop, cls = key
+        return stops.index(stop) if stop in stops else len(stops), stop or "", classes.index(cls)
+
+    for arm, of_arm in _by_arm(frame(trials)):
+        counts = {
+            (row["stop"], row["outcome_class"]): row["n"]
+            for row in of_arm.group_by("stop", "outcome_class").agg(pl.len().alias("n")).iter_rows(named=True)
+        }
+        rows += [
+            {**arm, "stop": key[0], "outcome_class": key[1], "n": counts[key], "of": of_arm.height}
+            for key in sorted(counts, key=place)
+        ]
+    schema = {
+        **dict.fromkeys((*ARM, "stop", "outcome_class"), pl.String),
+        **dict.fromkeys(("n", "of"), pl.Int64),
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
 def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl.DataFrame:
-    """One row a trial: where it stands on the ladder, how it ended, and why. `cases` gives the requests."""
+    """One row a trial: where it stands on the ladder, how it ended, and why. `cases` gives the requests.
+
+    `reasons` are all failed checks in one text, `first_reason` is the first of them, which named the outcome.
+    """
     requests = frame(cases).select("suite", "case_id", "request")
     return (
         frame(trials)
@@ -212,12 +265,15 @@ def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl
             "outcome_class",
             "excluded",
             pl.col("reasons").list.join("; ").alias("reasons"),
+            pl.col("reasons").list.first().alias("first_reason"),
             "request",
         )
     )
 
 
-def _by_arm(trials: pl.DataFrame) -> list[tuple[dict[str, Any], pl.DataFrame]]:
-    """Each arm with its rows, in the order in which arms first appear."""
-    parts = trials.partition_by(*ARM, maintain_order=True, as_dict=True)
+def _by_arm(trials: pl.DataFrame, card: Any = None) -> list[tuple[dict[str, Any], pl.DataFrame]]:
+    """Each arm with its rows, in the order in which arms first appear; with a card also the arms without a row."""
+    parts = dict(trials.partition_by(*ARM, maintain_order=True, as_dict=True))
+    for arm in _envelopes(card):
+        parts.setdefault(arm, trials.clear())
     return [(dict(zip(ARM, key, strict=True)), part) for key, part in parts.items()]

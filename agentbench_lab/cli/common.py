@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EXIT_GATE, EXIT_MISTAKE, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 1, 2, 3, 130
 WIDTH = 100
+_HERE = Path(os.path.realpath("."))  # a driver may change the working folder
 
 
 def say(text: str) -> None:
@@ -36,9 +37,9 @@ def many(count: int, what: str) -> str:
 
 
 def near(path: Path) -> str:
-    """A path relative to the working folder where it lies below it."""
+    """A path relative to the folder where the command was given, where it lies below it."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(path.resolve().relative_to(_HERE))
     except ValueError:
         return str(path)
 
@@ -69,12 +70,12 @@ def print_run(finished: Run, as_json: bool) -> None:
     from agentbench_lab import tables
     from agentbench_lab.analysis import metrics
 
-    pair = metrics.ladder(finished.trials)
+    pair = metrics.ladder(finished.trials, finished.card)
     gates = metrics.gate(finished.trials, finished.card)
     if as_json:
         summary = {
             "run": finished.card.run,
-            "path": None if finished.path is None else str(finished.path),
+            "path": None if finished.path is None else near(finished.path),
             "counts": finished.card.counts,
             "evidence": finished.card.evidence,
             "envelope": finished.card.envelope,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -76,7 +77,7 @@ _how = _options(
 _limits = _options(
     click.option("--timeout", type=float, metavar="SECONDS", help="A trial's time; default 60."),
     click.option("--max-steps", type=int, metavar="N", help="A trial's model calls."),
-    click.option("--max-tool-calls", type=int, metavar="N", help="A trial's tool calls."),
+    click.option("--max-tool-calls", type=int, metavar="N", help="A trial's tool calls; default 1000."),
     click.option("--trial-tokens", type=int, metavar="N", help="A trial's tokens."),
     click.option("--trial-cost", type=float, metavar="DOLLARS", help="A trial's money."),
     click.option("--max-tokens", type=int, metavar="N", help="The run's tokens; then it stops, incomplete."),
@@ -132,7 +133,14 @@ def run(
     so does a finished one that is asked for more trials. Nothing finished is lost or run twice.
     """
     from agentbench_lab.cases import Limits
-    from agentbench_lab.running.runner import DEFAULT_WALL_S, Caps, Incomplete, Interrupted, prepare
+    from agentbench_lab.running.runner import (
+        DEFAULT_TOOL_CALLS,
+        DEFAULT_WALL_S,
+        Caps,
+        Incomplete,
+        Interrupted,
+        prepare,
+    )
 
     prepared = prepare(
         suite,
@@ -151,7 +159,7 @@ def run(
         limits=Limits(
             wall_s=DEFAULT_WALL_S if timeout is None else timeout,
             steps=max_steps,
-            tool_calls=max_tool_calls,
+            tool_calls=DEFAULT_TOOL_CALLS if max_tool_calls is None else max_tool_calls,
             tokens=trial_tokens,
             cost_micros=_micros(trial_cost),
         ),
@@ -166,7 +174,9 @@ def run(
     if plan_only:
         return
     interrupted = False
-    with Progress() as progress:
+    # a thread that a driver started may still print; with --json the output is JSON and nothing else
+    aside = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+    with aside, Progress() as progress:
         try:
             finished = prepared.run(progress.update)
         except Interrupted as error:
@@ -176,6 +186,7 @@ def run(
             sys.exit(EXIT_INCOMPLETE)
     print_run(finished, as_json)
     if interrupted:
+        click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if not finished.card.complete:
         click.echo(f"incomplete: {finished.card.counts.missing} trials are missing", err=True)
@@ -233,8 +244,8 @@ FORMATS = ("bench-v1",)
 
 @click.command(name="export")
 @click.argument("folder", metavar="RUN")
-@click.option("--format", "form", default="bench-v1", show_default=True, metavar="FORMAT")
-@click.option("--out", default="", metavar="FILE", help="New file; default RUN/FORMAT on the screen.")
+@click.option("--format", "form", default="bench-v1", show_default=True, metavar="FORMAT", help="The only one yet.")
+@click.option("--out", default="", metavar="FILE", help="New file; default the screen.")
 def export(folder: str, form: str, out: str) -> None:
     """Write a run in another format: bench-v1 (agent-runtime/bench/v1)."""
     from agentbench_lab.results.bench_io import bench_bytes

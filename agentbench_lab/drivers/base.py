@@ -60,6 +60,12 @@ class InfrastructureError(Exception):
         self.retry_after, self.usage = retry_after, usage
 
 
+def known_figures(usage: Usage) -> tuple[int, int, int]:
+    """Steps, tokens and micros that are known to be used: a lower bound, to which the unknown adds nothing."""
+    tokens = (usage.fresh_input, usage.cache_read, usage.cache_write, usage.output)
+    return usage.model_calls or 0, sum(part or 0 for part in tokens), usage.cost_micros or 0
+
+
 class Context:
     """What a driver may use beside its task and tools.
 
@@ -83,6 +89,8 @@ class Context:
         self._toolbox = toolbox
         self._limits = limits
         self.spent = Usage()
+        self._told = False
+        self._known: tuple[int, ...] = (0, 0, 0)
         self.waited_s = 0.0
         self._random: random.Random | None = None
         self.seed = seed
@@ -99,21 +107,24 @@ class Context:
 
     def spend(self, usage: Usage) -> None:
         """Add what a step has used to `spent`; raises BudgetSpent when a limit of the trial is used up."""
-        self.spent = usage if self.spent == Usage() else self.spent + usage
-        over = self.over(self.spent)
+        self.spent = self.spent + usage if self._told else usage
+        self._told = True
+        self._known = tuple(a + b for a, b in zip(self._known, known_figures(usage), strict=True))
+        over = self._over(self._known)
         if over:
             self._toolbox.spent = True
             raise BudgetSpent(over)
 
     def over(self, usage: Usage) -> str:
-        """Which limit the usage is over, in words; empty when it is within all that is known of it."""
+        """Which limit the usage is over, in words; empty when all that is known of it is within."""
+        return self._over(known_figures(usage))
+
+    def _over(self, known: tuple[int, ...]) -> str:
         limits = self._limits
-        for what, used, most in (
-            ("steps", usage.model_calls, limits.steps),
-            ("tokens", usage.tokens, limits.tokens),
-            ("micros", usage.cost_micros, limits.cost_micros),
+        for what, used, most in zip(
+            ("steps", "tokens", "micros"), known, (limits.steps, limits.tokens, limits.cost_micros), strict=True
         ):
-            if most is not None and used is not None and used > most:
+            if most is not None and used > most:
                 return f"the limit of {most} {what} is used up ({used} used)"
         return ""
 
@@ -190,8 +201,8 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
 
 def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
     here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    if here not in sys.path and spec not in BUILT_IN:
+        sys.path.append(here)  # last, so that no file there takes the place of an installed library
     importlib.invalidate_caches()
     try:
         found: Any = importlib.import_module(module_name)
@@ -297,7 +308,7 @@ def as_transcript(returned: Any) -> Transcript:
         if type(returned) is Transcript:
             copy = _copied(returned)
             if copy is not None:
-                return copy
+                return _settled(copy)
             fields: Mapping[str, Any] = {
                 name: getattr(returned, name) for name in Transcript.__struct_fields__
             }
@@ -305,7 +316,7 @@ def as_transcript(returned: Any) -> Transcript:
             fields = _by_field(returned)
         else:
             raise Nonsense(f"gave back {_a(returned)}, not a transcript or an object with calls, refused, …")
-        return _checked(fields)
+        return _settled(_bounded(_checked(fields)))
     except Nonsense:
         raise
     except NotJson as error:
@@ -317,6 +328,8 @@ def as_transcript(returned: Any) -> Transcript:
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Transcript).decode
+SIZE_LIMIT = 500_000
+"""Bytes of JSON that a transcript may have, its messages left aside."""
 _DRIVERS_STOPS = ("done", "refused", "budget", "driver_error")
 # digits all alike, and brackets of both kinds: enough to see long numbers, and to bound the depth
 _SHAPE = bytes.maketrans(b"123456789{", b"000000000[")
@@ -330,8 +343,8 @@ def _copied(transcript: Transcript) -> Transcript | None:
     try:
         data = _encode(transcript)
         shape = data.translate(_SHAPE)
-        if _LONG in shape or shape.count(b"[") > 64:
-            # an integer may be too long, or a value too deep
+        if _LONG in shape or shape.count(b"[") > 64 or len(data) > SIZE_LIMIT:
+            # an integer may be too long, a value too deep, the whole too large
             return None
         copy = _decode(data)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
@@ -342,6 +355,26 @@ def _copied(transcript: Transcript) -> Transcript | None:
     if copy.usage != _UNUSED and copy.usage != _UNKNOWN:
         _check_figures(copy.usage)
     return copy
+
+
+def _bounded(transcript: Transcript) -> Transcript:
+    """The transcript, when it is not larger than what is kept; its messages are bounded elsewhere."""
+    size = len(_encode(msgspec.structs.replace(transcript, messages=())))
+    if size > SIZE_LIMIT:
+        raise Nonsense(f"gave back {size} bytes beside its messages; at most {SIZE_LIMIT} are kept")
+    return transcript
+
+
+def _settled(transcript: Transcript) -> Transcript:
+    """The transcript with one story: `stop` says what `refused` and `terminated` say."""
+    if transcript.refused:
+        if transcript.stop == "done":
+            return msgspec.structs.replace(transcript, stop="refused")
+    elif transcript.stop == "refused":
+        raise Nonsense("stop is 'refused', but refused is false")
+    if transcript.stop in ("budget", "driver_error") and transcript.terminated:
+        return msgspec.structs.replace(transcript, terminated=False)
+    return transcript
 
 
 def _by_field(returned: Mapping[Any, Any]) -> dict[str, Any]:
@@ -402,6 +435,14 @@ def _usage(given: Any) -> Usage:
     return usage
 
 
+def checked_usage(given: Any) -> Usage:
+    """Usage that an error carries; unknown where it is nonsense, for an error must not fail once more."""
+    try:
+        return _usage(given)
+    except Exception:
+        return Usage()
+
+
 def _check_figures(usage: Usage) -> None:
     for name in Usage.__struct_fields__:
         figure = getattr(usage, name)
@@ -433,6 +474,9 @@ def _call(item: Any, what: str) -> Call:
     if type(item) is Call:
         name, given = item.name, item.input
     elif isinstance(item, Mapping):
+        for key in item:
+            if key not in ("name", "input"):
+                raise Nonsense(f"{what}: a call has an unknown key {key!r}{_meant(key)}; it is {{name, input}}")
         name, given = item.get("name"), item.get("input")
     else:
         raise Nonsense(f"{what} holds {_a(item)}, not calls of the form {{name, input}}")
@@ -442,6 +486,12 @@ def _call(item: Any, what: str) -> Call:
     return Call(
         plain(name) if isinstance(name, str) else "", plain(dict(given)) if isinstance(given, Mapping) else {}
     )
+
+
+def _meant(key: Any) -> str:
+    if key in ("arguments", "args", "parameters", "kwargs"):
+        return " (did you mean 'input'?)"
+    return did_you_mean(str(key), ("name", "input"), most=0)
 
 
 def _proof(value: Any) -> tuple[dict[str, Any], ...]:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from agentbench_lab.cases import Case
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.grading.grade import Check, Evidence, Grade
+from agentbench_lab.grading.grade import Check, Evidence, Grade, excluded
 from agentbench_lab.grading.original import grade_original
 from agentbench_lab.grading.strict import grade_strict
 from agentbench_lab.transcripts import Transcript
@@ -30,6 +30,10 @@ STRICTNESSES = ("strict", "original")
 
 def grade(case: Case, transcript: Transcript, evidence: Evidence, *, strictness: str = "strict") -> Grade:
     """Judge one trial of `case`. Pure: the same arguments give the same grade, and nothing is read or run."""
+    if evidence.fault:
+        return excluded(evidence.fault, "environment")
+    if transcript.stop == "infrastructure_error":
+        return excluded(transcript.notes[-1] if transcript.notes else "infrastructure_error", "environment")
     if strictness == "strict":
         return grade_strict(case, transcript, evidence)
     if strictness == "original":

@@ -22,13 +22,14 @@ class Evidence(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `ledger` is every call that reached the toolbox. `problems` says, per claimed call, why it cannot bind (empty for
     one that can); `candidate_problems` the same for the claimed candidates. `goals` are the declared goals of a case
-    with a trace.
+    with a trace. `fault` is what went wrong in the world itself.
     """
 
     ledger: tuple[LedgerRow, ...] = ()
     problems: tuple[Problems, ...] = ()
     candidate_problems: tuple[Problems, ...] = ()
     goals: tuple[Goal, ...] = ()
+    fault: str = ""
 
 
 class Check(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -17,7 +17,7 @@ from agentbench_lab.grading.grade import (
     Check,
     Evidence,
     Grade,
-    excluded,
+   
     hallucinations,
     judged,
     shown,
@@ -27,8 +27,6 @@ from agentbench_lab.transcripts import Transcript
 
 def grade_original(case: Case, transcript: Transcript, evidence: Evidence) -> Grade:
     """Judge by the ladder's literal rule (its document, "The grade"; corner cases as its grader decides them)."""
-    if transcript.stop == "infrastructure_error":
-        return excluded("infrastructure_error", "environment")
     expect = case.expect
     if case.floor_expect and transcript.driver.startswith("resolver-"):
         expect = Expect(refuse=True, terminates=expect.terminates)

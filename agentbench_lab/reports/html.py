@@ -36,7 +36,7 @@ _TAGS = re.findall(
     """a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i kbd li
     ol p pre s small span strong sub summary sup table tbody td tfoot th thead tr ul""",
 )
-_ATTRIBUTES = {"*": ["class", "id", "style", "title", "lang", "role"], "a": ["href"]}
+_ATTRIBUTES = {"*": ["class", "style", "title", "lang", "role"], "a": ["href"]}
 _UNSEEN = {"hide-cell", "parameters", "injected-parameters"}  # the footer has the parameters
 _ATTRIBUTES |= {cell: ["scope", "colspan", "rowspan"] for cell in ("th", "td")}
 
@@ -203,7 +203,17 @@ def _clean(html: str) -> str:
     """Only harmless elements and attributes; a link out of the page is shown as its address."""
     html = re.sub(r"<(style|script)\b.*?</\1\s*>", "", html, flags=re.DOTALL | re.IGNORECASE)
     html = _sanitizer().sanitize_html_tags(html)
-    return re.sub(r'<a href="(?!#)([^"]*)"[^>]*>(.*?)</a>', r"\2 (<code>\1</code>)", html, flags=re.DOTALL)
+    return re.sub(r"<a\b([^>]*)>(.*?)</a>", _link, html, flags=re.DOTALL)
+
+
+def _link(found: re.Match[str]) -> str:
+    """A link within the page stays one; any other is shown as its address."""
+    target = re.search(r'\bhref="([^"]*)"', found[1])
+    if target is None:
+        return found[2]
+    if target[1].startswith("#"):
+        return f'<a href="{target[1]}">{found[2]}</a>'
+    return f"{found[2]} (<code>{target[1]}</code>)"
 
 
 def _markdown(source: str) -> str:
@@ -258,25 +268,33 @@ def _figure(svg: str, words: str, number: int) -> str:
     )
 
 
+_DRAWN = frozenset(
+    "svg g path rect circle ellipse line polyline polygon text tspan defs clipPath linearGradient radialGradient "
+    "stop title desc".split()
+)
+"""What a chart may be drawn with; nothing that runs, moves, fetches or styles beyond itself."""
+_OUTSIDE = re.compile(r"url\(\s*+['\"]?+(?!#)|\\", re.IGNORECASE)
+"""An address that is not within the picture, or a sign by which one may be hidden."""
+
+
 def _svg(svg: str, number: int) -> str:
     """The picture, parsed and written again: ids of its own, nothing that runs, nothing that is fetched."""
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)
     for parent in list(root.iter()):
         for child in list(parent):
-            if child.tag.rpartition("}")[2] in ("script", "foreignObject", "a", "image", "use"):
+            if child.tag.rpartition("}")[2] not in _DRAWN:
                 parent.remove(child)
     for element in root.iter():
         for name, value in list(element.attrib.items()):
             plain = name.rpartition("}")[2]
-            if plain.startswith("on") or plain == "href":
+            if plain.startswith("on") or plain in ("href", "style") or _OUTSIDE.search(value):
                 del element.attrib[name]
             elif plain == "id":
                 element.set(name, f"chart-{number}-{value}")
-            elif "url(" in value:
-                element.set(
-                    name, re.sub(r"url\(['\"]?#([^)'\"]+)['\"]?\)", rf"url(#chart-{number}-\1)", value)
-                )
+            elif "url(" in value.lower():
+                own = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)", re.IGNORECASE)
+                element.set(name, own.sub(rf"url(#chart-{number}-\1)", value))
     root.set("aria-hidden", "true")  # the figure's own text says it all; marks would say it twice
     return ElementTree.tostring(root, encoding="unicode")
 

@@ -49,6 +49,7 @@ class LedgerEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     facts: tuple[Fact, ...] = ()
     effects: tuple[Effect, ...] = ()
     changes: bool = False
+    empty: bool | None = None
 
 
 class Produced(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -72,6 +73,7 @@ class Produced(Struct, frozen=True, gc=False, omit_defaults=True):
     ledger: tuple[LedgerEntry, ...] = ()
     problems: tuple[Problems, ...] = ()
     candidate_problems: tuple[Problems, ...] = ()
+    fault: str = ""
 
 
 class Verdict(Struct, frozen=True, gc=False):
@@ -154,6 +156,7 @@ def product_row(
             tuple([_entry(row, case.expect.proof) for row in evidence.ledger]),
             evidence.problems if any(evidence.problems) else (),
             evidence.candidate_problems if any(evidence.candidate_problems) else (),
+            evidence.fault,
         ),
         Verdict(
             verdict.outcome,
@@ -184,6 +187,7 @@ def _entry(row: LedgerRow, proof: bool) -> LedgerEntry:
         row.facts if proof else (),
         row.effects if proof else (),
         row.changes,
+        row.empty,
     )
 
 
@@ -219,6 +223,7 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
             facts=entry.facts,
             effects=entry.effects,
             changes=entry.changes,
+            empty=entry.empty,
         )
         for entry in produced.ledger
     )
@@ -227,6 +232,7 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
         produced.problems or ((),) * len(produced.calls),
         produced.candidate_problems or ((),) * len(produced.candidate_results or ()),
         row.goals,
+        produced.fault,
     )
     case = Case(
         row.case_id,

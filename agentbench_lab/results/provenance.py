@@ -33,6 +33,21 @@ def commit(folder: Path) -> str:
     return f"dirty: {sha.decode().strip()}+{difference.hexdigest()[:16]}"
 
 
+def standing(project: Path) -> str:
+    """The commit of the project's folder, and beside it the lab's own where that is another checkout or none.
+
+    The project says which cases and drivers ran, the lab which tools and grader.
+    """
+    lab = Path(__file__).resolve().parents[2]
+    of_project = commit(project)
+    if (top := _git(project, "rev-parse", "--show-toplevel")) == _git(lab, "rev-parse", "--show-toplevel") and top:
+        return of_project
+    of_lab = commit(lab) if (lab / "pyproject.toml").is_file() else "unknown"
+    if of_lab == "unknown":
+        of_lab = package_version()
+    return of_project if of_project == "unknown" else f"{of_project} with agentbench-lab {of_lab}"
+
+
 def _git(folder: Path, *arguments: str) -> bytes | None:
     try:
         done = subprocess.run(

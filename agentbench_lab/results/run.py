@@ -13,24 +13,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.cases import project_root
+from agentbench_lab.errors import LabError, did_you_mean, shown
+from agentbench_lab.outcomes import Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
 from agentbench_lab.results.schema import SCHEMAS, check
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agentbench_lab.results.bench_v1 import BenchFile
+
 FORMAT = "agentbench-lab/run/v1"
 
 
 class SuiteCard(Struct, frozen=True):
-    """Which cases were asked: the suite's name and digest, and what its own card says of version and date."""
+    """Which cases were asked: the suite's name and digest, what its own card says of version and date, how many of its
+    cases were selected, and of how many (None when the source does not say)."""
 
     name: str
     digest: str
     version: str | None
     date: str | None
     cases: int
+    of: int | None = None
 
 
 class WorldCard(Struct, frozen=True):
@@ -53,7 +59,8 @@ class ArmCard(Struct, frozen=True):
 
 
 class Envelope(Struct, frozen=True):
-    """How far one arm came up the ladder: the last rung of the unbroken chain, and what shut the gate."""
+    """How far one arm came up the ladder: the last rung of the unbroken chain, what shut the gate, a receipt for each
+    rung above it, and how many trials each group was asked (also those that are missing)."""
 
     driver: str
     model: str | None
@@ -61,6 +68,7 @@ class Envelope(Struct, frozen=True):
     reached: str | None
     gated_at: str | None
     receipts: tuple[str, ...]
+    asked: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
 
 
 class Counts(Struct, frozen=True):
@@ -81,10 +89,24 @@ class Counts(Struct, frozen=True):
             )
 
 
+class Imported(Struct, frozen=True):
+    """What the file of another harness says beside its trials: its format, its name, its own outcomes, its notes.
+
+    `options` are its options, each as the JSON text that stands in the file.
+    """
+
+    format: str
+    file: str
+    outcomes: tuple[Outcome, ...]
+    options: dict[str, str]
+    notes: tuple[str, ...]
+
+
 class RunCard(Struct, frozen=True):
     """Where a run's numbers come from. Two runs are comparable only within one commit.
 
-    `grader` is the digest of the grader's source; `source` names the run that this one was judged again from.
+    `grader` is the digest of the grader's source; `source` names the run that this one was judged again from;
+    `imported` is there for a run that another harness made: nothing but rows is known of it.
     """
 
     format: str
@@ -106,14 +128,25 @@ class RunCard(Struct, frozen=True):
     started_at: str
     finished_at: str
     source: str | None = None
+    imported: Imported | None = None
 
     @property
     def complete(self) -> bool:
         return self.counts.missing == 0
 
+    @property
+    def outcome_set(self) -> Taxonomy:
+        """The outcomes by which the trials were judged: those of the imported file, else those that ship."""
+        if self.imported is not None:
+            return Taxonomy(self.taxonomy, self.imported.outcomes)
+        return taxonomy(self.taxonomy)
+
 
 class Run(Struct, frozen=True):
-    """Five Arrow tables, the product rows, and the card. `path` is the run's folder, or None for one in memory."""
+    """Five Arrow tables, the product rows, and the card. `path` is the run's folder, or None for one in memory.
+
+    An imported run has no product rows, calls and transcripts: what its harness saw is not in the file.
+    """
 
     card: RunCard
     cases: pa.Table
@@ -124,6 +157,10 @@ class Run(Struct, frozen=True):
     product: tuple[ProductRow, ...]
     path: Path | None = None
 
+    def __repr__(self) -> str:
+        counts = self.card.counts
+        return f"Run({self.card.run!r}, {counts.judged} of {counts.asked} trials judged, path={str(self.path)!r})"
+
     def to_pandas(self, grain: str = "trials") -> pd.DataFrame:
         """One table as a pandas frame, with Arrow's own types (integers stay integers beside nulls)."""
         import pandas as pd
@@ -131,6 +168,19 @@ class Run(Struct, frozen=True):
         if grain not in SCHEMAS:
             raise LabError(f"no table {grain!r}{did_you_mean(grain, SCHEMAS)}")
         return getattr(self, grain).to_pandas(types_mapper=pd.ArrowDtype)  # type: ignore[no-any-return]
+
+    def to_bench(self) -> BenchFile:
+        """The trials as a file of the format agent-runtime/bench/v1: see `results.bench_io.to_bench`."""
+        from agentbench_lab.results.bench_io import to_bench
+
+        return to_bench(self)
+
+    @staticmethod
+    def from_bench(file: BenchFile, *, name: str = "") -> Run:
+        """A run of imported trials from such a file: see `results.bench_io.from_bench`."""
+        from agentbench_lab.results.bench_io import from_bench
+
+        return from_bench(file, name=name)
 
 
 def check_run(run: Run) -> None:
@@ -148,6 +198,8 @@ def check_run(run: Run) -> None:
             f"{run.card.run}: the card counts {counts.judged} judged and {counts.excluded} excluded trials, "
             f"the table has {judged} and {excluded}"
         )
+    if run.card.imported is not None and not run.product:
+        return
     if len(run.product) != run.trials.num_rows:
         raise LabError(
             f"{run.card.run}: {run.trials.num_rows} trials but {len(run.product)} rows in product.jsonl"
@@ -171,44 +223,54 @@ def write_file(path: Path, data: bytes) -> None:
 
 def save(run: Run, folder: Path) -> None:
     """Write the run's files into its folder. The card comes last: a folder with a card is whole."""
+    from agentbench_lab.results.bench_io import bench_bytes
+
     check_run(run)
+    bench = bench_bytes(run)
     for grain in SCHEMAS:
         sink = pa.BufferOutputStream()
         pq.write_table(getattr(run, grain), sink, compression="zstd")
         write_file(folder / f"{grain}.parquet", sink.getvalue().to_pybytes())
     write_file(folder / "product.jsonl", encode_rows(run.product))
+    write_file(folder / "bench.json", bench)
     write_file(folder / "card.json", msgspec.json.format(msgspec.json.encode(run.card), indent=2) + b"\n")
 
 
 def load_run(path: str | Path) -> Run:
     """Read a run back from its folder. Raises LabError for a folder that holds none, or one that is not whole."""
-    folder = Path(path)
+    folder = _found(Path(path))
     card_file = folder / "card.json"
     if not card_file.is_file():
         what = "an unfinished run" if (folder / "journal.jsonl").exists() else "no run"
         near = did_you_mean(folder.name, _runs(folder.parent)) if not folder.exists() else ""
-        raise LabError(f"{path}: {what} (no card.json){near}")
+        raise LabError(f"{shown(path)}: {what} (no card.json){near}")
     try:
         card = msgspec.json.decode(card_file.read_bytes(), type=RunCard)
     except OSError as error:
-        raise LabError(f"{card_file}: {error.strerror}") from None
+        raise LabError(f"{shown(card_file)}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        raise LabError(f"{card_file}: not a card of {FORMAT}: {error}") from None
+        raise LabError(f"{shown(card_file)}: not a card of {FORMAT}: {error}") from None
     if card.format != FORMAT:
-        raise LabError(f"{card_file}: format {card.format!r} is not {FORMAT!r}")
+        raise LabError(f"{shown(card_file)}: format {card.format!r} is not {FORMAT!r}")
     tables = {}
     for grain in SCHEMAS:
         try:
             tables[grain] = pq.read_table(folder / f"{grain}.parquet")
         except (OSError, pa.ArrowException) as error:
-            raise LabError(f"{folder / f'{grain}.parquet'}: {str(error).splitlines()[0]}") from None
+            raise LabError(f"{shown(folder / f'{grain}.parquet')}: {str(error).splitlines()[0]}") from None
     try:
         product = tuple(read_product(folder / "product.jsonl"))
     except OSError as error:
-        raise LabError(f"{folder / 'product.jsonl'}: {error.strerror}") from None
+        raise LabError(f"{shown(folder / 'product.jsonl')}: {error.strerror}") from None
     run = Run(card=card, product=product, path=folder, **tables)
     check_run(run)
     return run
+
+
+def _found(path: Path) -> Path:
+    """The folder itself, or the run of that bare name under data/results."""
+    named = project_root() / "data" / "results" / path
+    return named if len(path.parts) == 1 and not path.exists() and named.is_dir() else path
 
 
 def _runs(folder: Path) -> Sequence[str]:

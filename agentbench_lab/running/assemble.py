@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from agentbench_lab.cases import RUNGS
 from agentbench_lab.ladder import Cell, Climb, climb, in_order
 from agentbench_lab.results.product import Arm, ProductRow
 from agentbench_lab.results.run import Counts, Envelope, Run, RunCard
@@ -28,20 +29,41 @@ def cell(group: str, asked: int, rows: Iterable[ProductRow]) -> Cell:
     )
 
 
-def climbed(asked: Mapping[str, int], begun: Collection[str], rows: Sequence[ProductRow]) -> Climb:
+def climbed(
+    asked: Mapping[str, int],
+    begun: Collection[str],
+    rows: Sequence[ProductRow],
+    *,
+    suite: Collection[str],
+    ladder: bool,
+) -> Climb:
     """How far an arm came: `asked` trials by group, `begun` the groups that were asked, `rows` the arm's own.
 
-    A group that was begun and has no rows is incomplete, not passed over.
+    A group that was begun and has no rows is incomplete, not passed over. A rung is reached only when every rung below
+    it that the suite has was asked and passed. Receipts are for rungs that were really not asked, which only the
+    ladder leaves out.
     """
     order = in_order(asked)
-    return climb({group: cell(group, asked[group], rows) for group in order if group in begun}, order)
+    found = climb({group: cell(group, asked[group], rows) for group in order if group in begun}, order)
+    reached = None
+    for group in in_order(suite):
+        if found.reached is None or group not in asked or group not in RUNGS:
+            break
+        reached = group
+        if group == found.reached:
+            break
+    return Climb(reached, found.gated_at, found.receipts if ladder else ())
 
 
-def envelope(arms: Sequence[Arm], climbs: Sequence[Climb]) -> tuple[Envelope, ...]:
-    """The card's line on each arm."""
+def envelope(
+    arms: Sequence[Arm], climbs: Sequence[Climb], asked: Sequence[Mapping[str, int]]
+) -> tuple[Envelope, ...]:
+    """The card's line on each arm; `asked` counts each arm's trials by the groups that were begun."""
     return tuple(
-        Envelope(arm.driver, arm.model, arm.scaffold, found.reached, found.gated_at, found.receipts)
-        for arm, found in zip(arms, climbs, strict=True)
+        Envelope(
+            arm.driver, arm.model, arm.scaffold, found.reached, found.gated_at, found.receipts, dict(of_arm)
+        )
+        for arm, found, of_arm in zip(arms, climbs, asked, strict=True)
     )
 
 

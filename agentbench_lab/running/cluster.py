@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
 from agentbench_lab.errors import LabError
-from agentbench_lab.running.kit import Kit, Wire, run_packed
+from agentbench_lab.running.kit import Kit, Wire, run_group, run_packed
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.trial import Record
 
@@ -35,34 +35,64 @@ def run_in_executor(
     """Run the specs in groups, about two groups under way for each of `slots`, records to `sink` as groups end.
 
     `share` turns the kit's bytes into what the tasks are given (a cluster sends it to its workers once).
+    Raises LabError when the executor itself fails; what was finished has then been given to `sink`.
     """
-    packed = share(kit.packed())
+    here = isinstance(executor, ThreadPoolExecutor)
+    given: Any = kit if here else share(kit.packed())
+    task = run_group if here else run_packed
     left = deque(specs)
+    suspects: deque[Spec] = deque()
     size = 1
-    alone: deque[Spec] = deque()
     under_way: dict[Future[bytes], tuple[float, list[Spec]]] = {}
-    while ((left or alone) and not stop()) or under_way:
-        while (left or alone) and not stop() and len(under_way) < 2 * slots:
+
+    def submit(group: list[Spec]) -> None:
+        try:
+            future = executor.submit(task, given, Wire.pack(group))
+        except RuntimeError as error:
+            raise LabError(f"the executor takes no more trials: {error}") from None
+        under_way[future] = time.monotonic(), group
+
+    while ((left or suspects) and not stop()) or under_way:
+        while left and not stop() and len(under_way) < 2 * slots:
             # towards the end groups shrink, so that no slot waits long for another
             most = max(1, min(size, -(-len(left) // slots)))
-            group = [alone.popleft()] if alone else [left.popleft() for _ in range(min(most, len(left)))]
-            under_way[executor.submit(run_packed, packed, Wire.pack(group))] = (time.monotonic(), group)
+            submit([left.popleft() for _ in range(min(most, len(left)))])
+        alone = not left and not under_way
+        if alone and suspects and not stop():
+            submit([suspects.popleft()])
+        if not under_way:
+            continue
         done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
         for future in done:
             began, group = under_way.pop(future)
             try:
                 records = Wire.records(future.result())
             except Exception as error:
-                # a trial that kills its worker takes its group along: each of them is tried again by itself
-                if len(group) > 1:
-                    alone.extend(group)
+                if type(error).__name__ != "KilledWorker":
+                    raise _broken(error) from None
+                # a trial that kills its workers takes neighbours along: each is tried again with nothing beside it
+                if alone:
+                    sink(kit.job(group[0]).died("every worker that ran it was lost"))
                 else:
-                    sink(kit.job(group[0]).died(f"its worker was lost: {type(error).__name__}"))
+                    suspects.extend(group)
                 continue
             for record in records:
                 sink(record)
             each = max(1e-6, (time.monotonic() - began) / len(group) / 2)
             size = max(1, min(_MOST, int(_GROUP_S / each)))
+
+
+def _broken(error: Exception) -> LabError:
+    """What went wrong is no driver's doing, whose faults come back as records."""
+    if isinstance(error, LabError):
+        return error
+    said = " ".join(str(error).split())
+    why = f"{type(error).__name__}{f': {said}' if said else ''}"
+    return LabError(f"the executor failed ({why}); what was finished is kept, and the run can go on")
+
+
+def _same(data: bytes) -> bytes:
+    return data
 
 
 @contextmanager
@@ -89,7 +119,12 @@ def dask_executor(where: str, workers: int) -> Iterator[tuple[Executor, int, Cal
         client = untyped.Client(cluster, set_as_default=False)
     try:
         slots = sum(client.nthreads().values()) or 1
-        yield client.get_executor(pure=False), slots, lambda data: client.scatter(data, broadcast=True)
+
+        def share(data: bytes) -> Any:
+            # a task's result is made again when the worker that holds it is lost; scattered data would be gone
+            return client.submit(_same, data, pure=False)
+
+        yield client.get_executor(pure=False), slots, share
     finally:
         client.close()
         if cluster is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.run import write_file
 from agentbench_lab.running.trial import Record
 
@@ -153,17 +153,17 @@ def read_journal(path: Path) -> Found | None:
         return None
     try:
         header = _header_decoder.decode(lines[0])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LabError(f"{path}:1: not the header of a journal: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LabError(f"{shown(path)}:1: not the header of a journal: {error}") from None
     if header.format != FORMAT:
-        raise LabError(f"{path}:1: format {header.format!r} is not {FORMAT!r}")
+        raise LabError(f"{shown(path)}:1: format {header.format!r} is not {FORMAT!r}")
     records: list[Record] = []
     notes = ["the last line was cut off; its trial is run again"] if cut else []
     damaged = 0
     for number, line in enumerate(lines[1:], start=2):
         try:
             records.append(_record_decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             damaged += 1
             notes.append(f"line {number} is damaged; its trial is run again")
     if damaged:

@@ -13,6 +13,7 @@ from agentbench_lab.cases import Limits
 from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
+from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.trial import Job, Record, Retries
 from agentbench_lab.worlds.toolbox import World
@@ -105,9 +106,14 @@ class Wire:
 
 def run_packed(data: bytes, specs: bytes) -> bytes:
     """Run a group of trials one after the other, in whatever process this is called; specs in, records out."""
+    return run_group(unpacked(data), specs)
+
+
+def run_group(kit: Kit, specs: bytes) -> bytes:
+    """The same in a process that has the kit."""
     from agentbench_lab.running.pool import run_jobs
 
-    kit = unpacked(data)
     records: list[Record] = []
-    run_jobs(kit.jobs(Wire.specs(specs)), 1, records.append)
+    with routed():
+        run_jobs(kit.jobs(Wire.specs(specs)), 1, records.append)
     return Wire.pack(records)

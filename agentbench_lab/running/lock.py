@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import socket
 from pathlib import Path
 from types import TracebackType
 
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, shown
 
 
 class RunLock:
@@ -16,24 +17,39 @@ class RunLock:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "run.lock"
-        self._file = open(self._path, "a+", encoding="utf-8")  # noqa: SIM115 - closed by release
+        self._handle = -1
+        while not self._taken(folder):
+            pass
+        # a full disk has no room for the owner's name; the lock holds all the same
+        with contextlib.suppress(OSError):
+            os.truncate(self._handle, 0)
+            os.pwrite(self._handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+    def _taken(self, folder: Path) -> bool:
+        """Whether the lock is ours; False when its file was removed under us, and there is a new one to be tried."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise LabError(f"{shown(folder)}: cannot write there: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._file.seek(0)
-            owner = self._file.read().strip() or "another process"
-            self._file.close()
-            raise LabError(f"{folder}: is being written by {owner}") from None
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._file.flush()
+            owner = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise LabError(f"{shown(folder)}: is being written by {owner}") from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(self._path)):
+                self._handle = handle
+                return True
+        os.close(handle)
+        return False
 
     def release(self) -> None:
         """Let go, and leave no file behind."""
-        if not self._file.closed:
+        if self._handle >= 0:
             self._path.unlink(missing_ok=True)
-            self._file.close()
+            os.close(self._handle)
+            self._handle = -1
 
     def __enter__(self) -> RunLock:
         return self

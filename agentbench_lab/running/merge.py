@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from agentbench_lab import grading
+from agentbench_lab.cases import RUNGS
 from agentbench_lab.errors import LabError
-from agentbench_lab.ladder import Climb
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.run import Run, load_run, save
+from agentbench_lab.results.run import Envelope, Run, load_run, save
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.journal import differences
 from agentbench_lab.running.lock import RunLock
@@ -26,6 +26,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
 
     Raises LabError for shards of different runs, the same shard given twice, or one that is missing.
     """
+    if not folders:
+        raise LabError("no shard given")
     runs = [load_run(folder) for folder in folders]
     _check_shards(folders, runs)
     first = runs[0]
@@ -49,8 +51,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
     )
     asked = sum(run.card.counts.asked for run in runs)
     ordered = sorted(records.values(), key=lambda record: record.place)
-    climbs = _climbs(ordered, arms, first, runs)
-    merged = assembled(card, first.cases, ordered, asked, envelope=envelope(arms, climbs))
+    merged = assembled(card, first.cases, ordered, asked, envelope=_climbs(ordered, arms, first))
     return save_new(merged, out)
 
 
@@ -80,15 +81,38 @@ def _check_shards(folders: Sequence[str | Path], runs: Sequence[Run]) -> None:
         raise LabError(f"missing shards: {', '.join(f'{at}/{total}' for at in missing)}")
 
 
-def _climbs(records: Sequence[Record], arms: Sequence[Arm], first: Run, runs: Sequence[Run]) -> list[Climb]:
-    trials = int(first.card.options["trials"])
-    asked: dict[str, int] = {}
-    for group in map(str, first.cases.column("group").to_pylist()):
-        asked[group] = asked.get(group, 0) + trials
-    return [
-        climbed(asked, set(asked), [record.row for record in records if record.row.arm == arm])
+def _climbs(records: Sequence[Record], arms: Sequence[Arm], of: Run) -> tuple[Envelope, ...]:
+    """How far each arm came, by the rules of the run `of`, whose cards say what each was asked."""
+    ladder = bool(of.card.options.get("ladder"))
+    groups = set(map(str, of.cases.column("group").to_pylist()))
+    trials = int(of.card.options.get("trials") or 1)
+    whole: dict[str, int] = {}
+    for group in map(str, of.cases.column("group").to_pylist()):
+        whole[group] = whole.get(group, 0) + trials
+    asked = [
+        dict(card.asked) if ladder else whole
         for arm in arms
+        for card in of.card.envelope
+        if (card.driver, card.model, card.scaffold) == (arm.driver, arm.model, arm.scaffold)
     ]
+    climbs = [
+        climbed(
+            whole,
+            set(of_arm),
+            [record.row for record in records if record.row.arm == arm],
+            suite=_suite_groups(of, groups),
+            ladder=ladder,
+        )
+        for arm, of_arm in zip(arms, asked, strict=True)
+    ]
+    return envelope(arms, climbs, asked)
+
+
+def _suite_groups(run: Run, groups: set[str]) -> set[str]:
+    """The groups of the whole suite, as far as the run knows: a rung below its lowest one may have been left out."""
+    suite = run.card.suites[0]
+    partial = suite.of is None or suite.of != suite.cases
+    return groups | (set(RUNGS) if partial else set())
 
 
 def regrade_run(
@@ -105,14 +129,6 @@ def regrade_run(
         if old.row.verdict != new.row.verdict and old.row.verdict.outcome != new.row.verdict.outcome
     ]
     arms = [Arm(arm.driver, arm.model, arm.scaffold) for arm in run.card.arms]
-    skipped = {receipt.split()[1] for each in run.card.envelope for receipt in each.receipts}
-    asked: dict[str, int] = {}
-    for group in map(str, run.cases.column("group").to_pylist()):
-        asked[group] = asked.get(group, 0) + int(run.card.options.get("trials") or 1)
-    groups = {record.row.group for record in after} | (set(asked) - skipped)
-    climbs = [
-        climbed(asked, groups, [record.row for record in after if record.row.arm == arm]) for arm in arms
-    ]
     card = msgspec.structs.replace(
         run.card,
         run=Path(out).name,
@@ -121,7 +137,7 @@ def regrade_run(
         strictness=strictness or run.card.strictness,
         finished_at=now(),
     )
-    new = assembled(card, run.cases, after, run.card.counts.asked, envelope=envelope(arms, climbs))
+    new = assembled(card, run.cases, after, run.card.counts.asked, envelope=_climbs(after, arms, run))
     return save_new(new, out), changed
 
 

@@ -39,6 +39,12 @@ def run_jobs(
             state.changed.wait(timeout=_until_next_limit(running))
             state.changed.clear()
             _replace_late(running, state)
+    except BaseException:
+        # drivers that compute would hold up all that is left to do
+        for worker in running:
+            if worker.take() is not None:
+                worker.abandon()
+        raise
     finally:
         with state.lock:
             state.stop = True

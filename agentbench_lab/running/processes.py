@@ -13,19 +13,24 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.running.kit import Kit, Wire, unpacked
+from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.running.trial import Record
+from agentbench_lab.running.pool import GRACE_S
+from agentbench_lab.running.trial import NO_LIMIT, Job, Record
 
 _AHEAD = 2
 """Trials that a worker is given ahead of time, so that it does not wait for the next one."""
-_GRACE_S = 0.5
+_GRACE_S = 1.5
+"""A worker reports a late trial itself, with what it did; only one that cannot is given up this much later."""
 _START_S = 120.0
 
 
@@ -57,6 +62,11 @@ def run_in_processes(
             for worker in busy:
                 if worker.pipe in ready:
                     _receive(worker, running, left, kit, packed, sink)
+                elif not worker.ready and time.monotonic() > worker.deadline:
+                    raise LabError(f"a worker process did not start within {_START_S:g} s")
+                elif worker.process.poll() is not None and not worker.pipe.poll():
+                    # what its driver forked may still hold the pipe open
+                    _lost(worker, running, left, kit, packed, sink)
                 elif time.monotonic() > worker.deadline + _GRACE_S:
                     late = worker.given[0]
                     _replace(worker, running, left, packed, drop=1)
@@ -78,28 +88,52 @@ def _receive(
     try:
         kind, message = pickle.loads(worker.pipe.recv_bytes())
     except (EOFError, OSError, pickle.UnpicklingError):
-        code = worker.end()
-        if not worker.ready:
-            raise LabError(f"a worker process could not start (exit code {code}): {worker.said()}") from None
-        lost = worker.given[0]
-        _replace(worker, running, left, packed, drop=1)
-        sink(kit.job(lost).died(f"the worker process died with exit code {code}"))
+        _lost(worker, running, left, kit, packed, sink)
         return
-    if kind == "record":
+    if kind in ("record", "late"):
         worker.given.popleft()
         worker.deadline = float("inf")
+        worker.begun, worker.ended = False, worker.ended + 1
+        if kind == "late":
+            _replace(worker, running, left, packed, drop=0)
         sink(Wire.records(message)[0])
     elif kind == "ready":
         worker.ready = True
+        worker.deadline = float("inf")
     else:
+        worker.begun = True
         worker.deadline = float("inf") if message is None else time.monotonic() + message
+
+
+def _lost(
+    worker: _Worker,
+    running: list[_Worker],
+    left: deque[Spec],
+    kit: Kit,
+    packed: bytes,
+    sink: Callable[[Record], None],
+) -> None:
+    """A worker is no more: the trial under way is its driver's fault, the others are run elsewhere."""
+    code = worker.end()
+    if not worker.ready:
+        raise LabError(f"a worker process could not start (exit code {code}): {worker.said}")
+    lost = worker.given[0]
+    # a worker that is killed between two trials takes none along
+    blamed = worker.begun or not worker.ended
+    _replace(worker, running, left, packed, drop=int(blamed))
+    if blamed:
+        sink(kit.job(lost).died(f"the worker process died with exit code {code}"))
 
 
 def _replace(worker: _Worker, running: list[_Worker], left: deque[Spec], packed: bytes, *, drop: int) -> None:
     """End a worker; what it was given beyond the first `drop` trials goes back to the front of the queue."""
     worker.end()
     left.extendleft(reversed(list(worker.given)[drop:]))
-    running[running.index(worker)] = _Worker(packed)
+    worker.given.clear()
+    if left:
+        running[running.index(worker)] = _Worker(packed)
+    else:
+        running.remove(worker)
 
 
 class _Worker:
@@ -122,7 +156,9 @@ class _Worker:
         self.pipe: Connection = Connection(ours.detach())
         self.given: deque[Spec] = deque()
         self.deadline = time.monotonic() + _START_S
-        self.ready = False
+        self.ready = self.begun = False
+        self.ended = 0
+        self.said = ""
         with contextlib.suppress(OSError):
             self.pipe.send_bytes(packed)
 
@@ -135,14 +171,6 @@ class _Worker:
             with contextlib.suppress(OSError):
                 self.pipe.send_bytes(Wire.pack([spec]))
 
-    def said(self) -> str:
-        """The last line of what it printed as errors."""
-        assert self.process.stderr is not None
-        with contextlib.suppress(OSError, ValueError):
-            lines = self.process.stderr.read().decode(errors="replace").strip().splitlines()
-            return lines[-1] if lines else "it said nothing"
-        return "it said nothing"
-
     def end(self) -> int | None:
         """End the process and everything in its session; its exit code."""
         code = self.process.poll()
@@ -150,22 +178,76 @@ class _Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.pipe.close()
+        assert self.process.stderr is not None
+        with self.process.stderr as errors:
+            if not self.ready:
+                lines = errors.read().decode(errors="replace").strip().splitlines()
+                self.said = lines[-1] if lines else "it said nothing"
         return code if code is not None else self.process.returncode
 
 
 def serve(handle: int) -> None:
     """The worker's side: unpack the kit, then run each trial that comes and send its record back."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Connection(handle) as pipe:
-        kit = unpacked(pipe.recv_bytes())
-        pipe.send_bytes(pickle.dumps(("ready", None)))
-        # from here on nobody reads what drivers print as errors, and a full pipe would stop them
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    pipe = Connection(handle)
+    kit = unpacked(pipe.recv_bytes())
+    pipe.send_bytes(pickle.dumps(("ready", None)))
+    # from here on nobody reads what drivers print as errors, and a full pipe would stop them
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    specs: SimpleQueue[Spec] = SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, specs), daemon=True).start()
+    under_way = _UnderWay(pipe)
+    with routed():
         while True:
-            try:
-                spec = Wire.specs(pipe.recv_bytes())[0]
-            except EOFError:
-                return
-            job = kit.job(spec)
-            job.watch = lambda wall_s: pipe.send_bytes(pickle.dumps(("limit", wall_s)))
-            pipe.send_bytes(pickle.dumps(("record", Wire.pack([job.run()]))))
+            job = kit.job(specs.get())
+            under_way.begin(job)
+            job.watch = under_way.watch
+            under_way.send("record", job, job.run)
+
+
+def _listen(pipe: Connection, specs: SimpleQueue[Spec]) -> None:
+    """Take in what is to be run. Without the other side nothing here has a purpose, nor a driver that hangs."""
+    try:
+        while True:
+            specs.put(Wire.specs(pipe.recv_bytes())[0])
+    except (EOFError, OSError):
+        os.killpg(0, signal.SIGKILL)
+
+
+class _UnderWay:
+    """The trial that a worker runs: its record is sent when it ends, or at its limit with what it did until then."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._job: Job | None = None
+        threading.Thread(target=self._guard, daemon=True).start()
+
+    def begin(self, job: Job) -> None:
+        with self._lock:
+            self._job = job
+
+    def watch(self, wall_s: float | None) -> None:
+        """An attempt begins or ends: tell the other side its limit."""
+        with self._lock:
+            if self._job is not None:
+                self._pipe.send_bytes(pickle.dumps(("limit", wall_s)))
+        self._wake.set()
+
+    def send(self, kind: str, job: Job, made: Callable[[], Record]) -> None:
+        """Send a trial's record, unless it was sent already."""
+        record = made() if kind == "record" else None
+        with self._lock:
+            if self._job is job:
+                self._job = None
+                self._pipe.send_bytes(pickle.dumps((kind, Wire.pack([record or made()]))))
+
+    def _guard(self) -> None:
+        while True:
+            job = self._job
+            left = (NO_LIMIT if job is None else job.deadline + GRACE_S) - time.monotonic()
+            if job is not None and left <= 0:
+                self.send("late", job, job.abandon)
+            self._wake.wait(min(1.0, max(left, 0.001)))
+            self._wake.clear()

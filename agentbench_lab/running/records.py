@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import ProductRow, Verdict, regrade
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.trial import Attempt, Record
@@ -25,7 +26,15 @@ def key_of(row: ProductRow) -> Key:
 
 
 def records_of(run: Run) -> list[Record]:
-    """The run's trials as records, in the order of its rows (their places count that order)."""
+    """The run's trials as records, in the order of its rows (their places count that order).
+
+    Raises LabError for an imported run, which holds nothing that could be gone on with or judged again.
+    """
+    if run.card.imported is not None:
+        raise LabError(
+            f"{run.path or run.card.run}: is imported ({run.card.imported.format}): what its agents did is not in it, "
+            "so it can be neither continued nor merged nor judged again"
+        )
     trials = {_key(row): row for row in _rows(run.trials)}
     said = {_key(row): row for row in _rows(run.transcripts)}
     calls: dict[Key, list[dict[str, Any]]] = {}
@@ -102,6 +111,7 @@ def _record(
             facts=entry.facts,
             effects=entry.effects,
             changes=entry.changes,
+            empty=entry.empty,
             diff=None if call["state_diff"] is None else json.loads(call["state_diff"]),
         )
         for entry, call in zip(produced.ledger, calls, strict=True)
@@ -116,6 +126,8 @@ def _record(
         trial["working_s"],
         tuple(Attempt(each["end"], _usage(each), each["wall_s"]) for each in tries),
         said["traceback"] or "",
+        said["stdout"] or "",
+        said["stderr"] or "",
     )
 
 

@@ -14,9 +14,19 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab import grading
-from agentbench_lab.cases import RUNGS, Case, Limits, Suite, load_suite, project_root, select
-from agentbench_lab.drivers.base import Loaded, load_driver
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.cases import (
+    RUNGS,
+    Case,
+    Limits,
+    Suite,
+    checked_suite,
+    load_suite,
+    project_root,
+    select,
+    suite_of,
+)
+from agentbench_lab.drivers.base import Loaded, known_figures, load_driver
+from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
 from agentbench_lab.outcomes import LADDER
@@ -33,6 +43,7 @@ from agentbench_lab.results.run import (
     load_run,
     save,
 )
+from agentbench_lab.results.schema import SCHEMAS
 from agentbench_lab.running import journal as journals
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.engine import Engine, check_executor
@@ -40,6 +51,7 @@ from agentbench_lab.running.engine import Run as RunSpecs
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
 from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
+from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
 from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
@@ -49,12 +61,22 @@ from agentbench_lab.worlds.toolbox import World
 
 DEFAULT_WALL_S = 60.0
 """Seconds a trial may take when neither the case nor the caller says otherwise."""
+DEFAULT_TOOL_CALLS = 1_000
+"""Tool calls it may make: far more than any case needs, and an end to a driver that never stops."""
 
 DriverLike = str | Callable[..., Any]
 
 
 class Incomplete(LabError):
     """The run could not go on: what was finished is in its journal."""
+
+
+class _JournalFails(Exception):
+    """The disk does not take the journal."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Interrupted(KeyboardInterrupt):
@@ -93,7 +115,7 @@ class Plan(Struct, frozen=True):
 
 
 def evaluate(
-    suite: str | Path | Suite,
+    suite: str | Path | Suite | Sequence[Case],
     driver: DriverLike | Sequence[DriverLike],
     *,
     group: str | Iterable[str] = "",
@@ -116,7 +138,7 @@ def evaluate(
 ) -> Run:
     """Run every selected case `trials` times by each driver, grade what they did, and give back the run.
 
-    `suite` is a case file, a bare name under data/cases, or a loaded Suite. `group` and `only` (globs over ids) are
+    `suite` is a case file, a bare name under data/cases, a loaded Suite, or cases (`lab.select` gives some). `group` and `only` (globs over ids) are
     lists or comma-separated text; empty is all. With `ladder`, rungs are asked upward and those above the first that
     fails the gate are not asked: each leaves a receipt.
 
@@ -155,7 +177,7 @@ def evaluate(
 
 
 def prepare(
-    suite: str | Path | Suite,
+    suite: str | Path | Suite | Sequence[Case],
     driver: DriverLike | Sequence[DriverLike],
     *,
     group: str | Iterable[str] = "",
@@ -193,6 +215,8 @@ def prepare(
             )
     worlds = Worlds(suite, world or None)
     placed = [(case, worlds.of(case)) for case in cases]
+    if world and all(case.world is not None for case in cases):
+        raise LabError(f"world {_world_name(world)!r} serves no case: each case of {suite.name} names its own")
     _check_tools(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
@@ -225,12 +249,13 @@ def prepare(
         "ladder": ladder,
         "shard": shard,
         **settings.limits,
-        "world": "" if not world else getattr(world, "name", None) or Path(str(world)).name,
+        "world": _world_name(world),
     }
     folder = None
     if save_run:
         name = f"{suite.name}-{stamp}-{secrets.token_hex(4)}"
-        folder = Path(out) if out else project_root() / "data" / "results" / name
+        # absolute, since a driver may change the working folder under us
+        folder = Path(out).absolute() if out else project_root() / "data" / "results" / name
     return Prepared(
         suite, placed, kit, specs, settings, options, folder, workers, executor, caps or Caps(), fresh=not out
     )
@@ -269,6 +294,7 @@ class Prepared:
         self.settings, self.options, self.folder = settings, options, folder
         self._workers, self._executor, self._caps = workers, executor, caps
         self._order = in_order(spec.case.group for spec in specs)
+        self._here = ""
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
         finished = len(self._earlier.records) if self._earlier else 0
         self.plan = Plan(
@@ -285,21 +311,19 @@ class Prepared:
         folder = self.folder
         assert folder is not None
         try:
-            if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            if not folder.exists() or (folder.is_dir() and all(map(_is_ours, folder.iterdir()))):
                 return None
             if not folder.is_dir():
-                raise LabError(f"{folder}: exists and is not a folder; nothing is written over")
+                raise LabError(f"{shown(folder)}: exists and is not a folder; nothing is written over")
         except OSError as error:
-            raise LabError(f"{folder}: cannot read it: {error.strerror}") from None
+            raise LabError(f"{shown(folder)}: cannot read it: {error.strerror}") from None
         except ValueError as error:
             raise LabError(f"{str(folder)!r}: no name of a folder: {error}") from None
         if (folder / "journal.jsonl").exists():
             return self._from_journal(folder)
         if (folder / "card.json").exists():
             return self._from_run(folder)
-        if {file.name for file in folder.iterdir()} <= {"run.lock"}:
-            return None
-        raise LabError(f"{folder}: exists, holds no run and is not empty; nothing is written over")
+        raise LabError(f"{shown(folder)}: exists, holds no run and is not empty; nothing is written over")
 
     def _from_journal(self, folder: Path) -> _Earlier | None:
         found = read_journal(folder / "journal.jsonl")
@@ -326,7 +350,7 @@ class Prepared:
         found = differences(old, self.settings)
         if found:
             raise LabError(
-                "\n".join([f"{folder}: holds a run with other settings; give another --out", *found[:20]])
+                "\n".join([f"{shown(folder)}: holds a run with other settings; give another --out", *found[:20]])
             )
 
     def _earlier_of(
@@ -344,7 +368,7 @@ class Prepared:
             key = key_of(record.row)
             if key not in places:
                 raise LabError(
-                    f"{self.folder}: holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
+                    f"{shown(self.folder)}: holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
                     f"now; ask at least as many trials as it has"
                 )
             if key in found:
@@ -369,13 +393,17 @@ class Prepared:
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Run:
         """Run what is to be run, and save it all."""
+        # before any driver runs, who could change the working folder, or the tree
+        self._here = provenance.standing(project_root())
         if self.folder is None:
             return self._run(progress, None)
         make_folder(self.folder, exist_ok=self._earlier is not None or self.folder.exists())
         with RunLock(self.folder):
             # what is there may have grown between planning and now: the lock's owner reads it again
-            if self._earlier is not None:
-                self._earlier = self._read_earlier()
+            self._earlier = self._read_earlier()
+            for file in self.folder.iterdir():
+                if _is_ours(file) and file.name != "run.lock":
+                    file.unlink(missing_ok=True)
             earlier = self._earlier
             if earlier is not None and earlier.finished and not earlier.regraded and not self._left(earlier):
                 return load_run(self.folder)
@@ -402,7 +430,7 @@ class Prepared:
             # from here on the journal holds all, and an old card would speak of less than there is
             (self.folder / "card.json").unlink(missing_ok=True)
         except OSError as error:
-            raise LabError(f"{self.folder}: cannot write there: {error.strerror}") from None
+            raise LabError(f"{shown(self.folder)}: cannot write there: {error.strerror}") from None
         return opened
 
     def _run(self, progress: Callable[[int, int], None] | None, journal: Journal | None) -> Run:
@@ -417,7 +445,10 @@ class Prepared:
 
         def ended(record: Record) -> None:
             if journal is not None:
-                journal.add(record)
+                try:
+                    journal.add(record)
+                except OSError as error:
+                    raise _JournalFails(error) from None
             done[key_of(record.row)] = record
             spent.add(record)
             if progress is not None:
@@ -432,11 +463,12 @@ class Prepared:
                     run_specs(left, ended, spent.over)
 
         try:
-            Engine(self.kit, self._executor, self._workers).run(rounds)
-        except OSError as error:
-            where = f"{self.folder}: " if self.folder is not None else ""
+            with routed():
+                Engine(self.kit, self._executor, self._workers).run(rounds)
+        except _JournalFails as fails:
             raise Incomplete(
-                f"{where}cannot write the journal: {error.strerror}; {len(done)} finished trials are in it"
+                f"{shown(self.folder)}: cannot write the journal: {fails.error.strerror}; "
+                f"{len(done)} finished trials are in it"
             ) from None
         except KeyboardInterrupt:
             interrupted = True
@@ -459,14 +491,14 @@ class Prepared:
             save(run, self.folder)
         except OSError as error:
             left = f"its {run.trials.num_rows} trials are in the journal"
-            raise Incomplete(f"{self.folder}: cannot write the run: {error.strerror}; {left}") from None
+            raise Incomplete(f"{shown(self.folder)}: cannot write the run: {error.strerror}; {left}") from None
         if run.card.complete:
             journal.remove()
         return run
 
     def _commit(self) -> str:
         """Where the code stands; a run that was begun elsewhere says both, and is comparable to neither."""
-        here = provenance.commit(project_root())
+        here = self._here
         if self._earlier is None or self._earlier.commit == here:
             return here
         before = self._earlier.commit
@@ -489,11 +521,30 @@ class Prepared:
                 return
 
     def _climb(self, records: Sequence[Record], arm: int, begun: set[str]) -> Climb:
+        rows = [record.row for record in records if record.place[1] == arm]
+        suite = {case.group for case in self.suite.cases}
+        return climbed(self._asked(arm), begun, rows, suite=suite, ladder=self.settings.ladder)
+
+    def _begun(self, arm: int, records: Sequence[Record], begun: set[str]) -> dict[str, int]:
+        """The trials of the groups that this arm was really asked: with the ladder, up to the rung that stopped it."""
+        asked = self._asked(arm)
+        if not self.settings.ladder:
+            return asked
+        has = {record.row.group for record in records if record.place[1] == arm}
+        gated_at = self._climb(records, arm, begun).gated_at
+        return {
+            group: asked[group]
+            for group in in_order(asked)
+            if group in begun and (group in has or (gated_at or "").startswith(f"{group} "))
+        }
+
+    def _asked(self, arm: int) -> dict[str, int]:
+        """How many trials of each group the plan has for an arm."""
         asked: dict[str, int] = {}
         for spec in self.specs:
             if spec.arm == arm:
                 asked[spec.case.group] = asked.get(spec.case.group, 0) + 1
-        return climbed(asked, begun, [record.row for record in records if record.place[1] == arm])
+        return asked
 
     def _assemble(self, records: list[Record], asked: int, begun: set[str], started_at: str) -> Run:
         suite, kit = self.suite, self.kit
@@ -505,7 +556,11 @@ class Prepared:
             taxonomy=LADDER.name,
             strictness=kit.strictness,
             grader=grading.version(),
-            suites=(SuiteCard(suite.name, suite.digest, suite.version, suite.date, len(self.placed)),),
+            suites=(
+                SuiteCard(
+                    suite.name, suite.digest, suite.version, suite.date, len(self.placed), len(suite.cases)
+                ),
+            ),
             worlds=tuple(
                 WorldCard(world.name, world.kind, world.digest)
                 for world in {world.digest: world for _, world in self.placed}.values()
@@ -518,7 +573,11 @@ class Prepared:
             seed=self.settings.seed,
             evidence=tuple(sorted({driver.evidence for driver in kit.drivers})),
             counts=Counts(0, 0, 0, 0),
-            envelope=envelope(kit.arms, [self._climb(records, arm, begun) for arm in range(len(kit.arms))]),
+            envelope=envelope(
+                kit.arms,
+                [self._climb(records, arm, begun) for arm in range(len(kit.arms))],
+                [self._begun(arm, records, begun) for arm in range(len(kit.arms))],
+            ),
             versions=provenance.versions(),
             started_at=started_at,
             finished_at=now(),
@@ -536,9 +595,10 @@ class _Spent:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        usage = record.transcript.usage
-        self._tokens += usage.tokens or 0
-        self._cost += usage.cost_micros or 0
+        for attempt in record.attempts:
+            _, tokens, cost = known_figures(attempt.usage)
+            self._tokens += tokens
+            self._cost += cost
 
     def over(self) -> bool:
         caps = self._caps
@@ -566,12 +626,18 @@ def settings_of(run: Run) -> Settings:
     )
 
 
-def _suite(suite: str | Path | Suite) -> Suite:
-    if isinstance(suite, Suite):
-        return suite
+def _world_name(world: Any) -> str:
+    return "" if not world else getattr(world, "name", None) or Path(str(world)).name
+
+
+def _suite(suite: str | Path | Suite | Sequence[Case]) -> Suite:
     if isinstance(suite, str | Path):
         return load_suite(suite)
-    raise LabError(f"suite must be a path or a name, not a {type(suite).__name__}")
+    if isinstance(suite, Suite):
+        return checked_suite(suite)
+    if isinstance(suite, list | tuple) and suite and all(isinstance(case, Case) for case in suite):
+        return suite_of(suite)
+    raise LabError(f"suite must be a path, a name, a Suite or cases, not a {type(suite).__name__}")
 
 
 def _words(value: Any, name: str) -> tuple[str, ...]:
@@ -609,7 +675,10 @@ def _whole(value: int, name: str) -> int:
 
 
 def _limits(limits: Limits | None) -> Limits:
-    limits = limits if limits is not None else Limits(wall_s=DEFAULT_WALL_S)
+    if limits is None:
+        limits = Limits(wall_s=DEFAULT_WALL_S, tool_calls=DEFAULT_TOOL_CALLS)
+    if not isinstance(limits, Limits):
+        raise LabError(f"limits must be Limits, not a {type(limits).__name__}")
     wall_s = limits.wall_s
     if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
         raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
@@ -621,7 +690,7 @@ def _limits(limits: Limits | None) -> Limits:
 
 
 def _drivers(driver: DriverLike | Sequence[DriverLike]) -> list[Loaded]:
-    several: Sequence[DriverLike] = [driver] if isinstance(driver, str) or callable(driver) else driver
+    several: Any = driver if isinstance(driver, list | tuple) else [driver]
     if not several:
         raise LabError("no driver given")
     loaded = [load_driver(one) for one in several]
@@ -647,6 +716,12 @@ def _check_tools(placed: Iterable[tuple[Case, World]]) -> None:
                 raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
 
 
+def _is_ours(file: Path) -> bool:
+    """Whether a file is the lock, or half a file that a killed writer left: nothing that anybody would miss."""
+    whole = ("journal.jsonl", "card.json", "product.jsonl", *(f"{grain}.parquet" for grain in SCHEMAS))
+    return file.name in ("run.lock", ".probe") or file.name.startswith(tuple(f".{name}." for name in whole))
+
+
 def make_folder(folder: Path, *, exist_ok: bool) -> None:
     """The run's folder, and whether it can be written."""
     try:
@@ -655,7 +730,7 @@ def make_folder(folder: Path, *, exist_ok: bool) -> None:
         probe.touch(exist_ok=True)
         probe.unlink()
     except OSError as error:
-        raise LabError(f"{folder}: cannot write there: {error.strerror}") from None
+        raise LabError(f"{shown(folder)}: cannot write there: {error.strerror}") from None
     except ValueError as error:
         raise LabError(f"{str(folder)!r}: no name of a folder: {error}") from None
 

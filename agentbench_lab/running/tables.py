@@ -173,8 +173,8 @@ def _transcript(record: Record) -> tuple[Any, ...]:
         None if said.answer is None else _json(said.answer),
         _json(said.messages) if said.messages else None,
         list(said.notes),
-        None,
-        None,
+        record.stdout or None,
+        record.stderr or None,
         record.traceback or None,
     )
 

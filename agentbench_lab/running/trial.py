@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
+from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript, checked_usage
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row
+from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.transcripts import Stop, Transcript, Usage
 from agentbench_lab.values import plain
@@ -26,6 +29,8 @@ NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 MESSAGES_LIMIT = 200_000
 NO_LIMIT = float("inf")
+_LATE_S = 0.05
+"""How much later than asked an event loop wakes a trial before something must have blocked it."""
 
 
 class Attempt(Struct, frozen=True):
@@ -51,6 +56,8 @@ class Record(Struct, frozen=True):
     working_s: float
     attempts: tuple[Attempt, ...]
     traceback: str = ""
+    stdout: str = ""
+    stderr: str = ""
 
 
 class Retries(Struct, frozen=True):
@@ -111,6 +118,7 @@ class Job:
             else case.task
         )
         self._earlier: list[_Tried] = []
+        self._said = Said()
         self._started = self._began = time.perf_counter()
         self._fresh()
 
@@ -161,28 +169,48 @@ class Job:
 
     def _attempt(self) -> _Tried:
         self._begin()
-        try:
-            returned = self.driver.start(self._task, self._toolbox, self._context)
-            if inspect.isawaitable(returned):
-                returned = asyncio.run(_within(returned, self.limits.wall_s))
-            return self._tried(_ended(as_transcript(returned), self._toolbox), "")
-        except BaseException as error:
-            return self._failed(error)
+        with spoken_by(self._said):
+            try:
+                returned = self.driver.start(self._task, self._toolbox, self._context)
+                if inspect.isawaitable(returned):
+                    returned = asyncio.run(self._within(returned))
+                return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+            except BaseException as error:
+                return self._failed(error)
 
     async def _attempt_async(self) -> _Tried:
         self._begin()
-        try:
-            returned = self.driver.start(self._task, self._toolbox, self._context)
-            if inspect.isawaitable(returned):
-                returned = await _within(returned, self.limits.wall_s)
-            return self._tried(_ended(as_transcript(returned), self._toolbox), "")
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            return self._failed(error)
+        with spoken_by(self._said):
+            try:
+                returned = self.driver.start(self._task, self._toolbox, self._context)
+                if inspect.isawaitable(returned):
+                    returned = await self._within(returned)
+                return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                return self._failed(error)
+
+    async def _within(self, returned: Awaitable[Any]) -> Any:
+        """What the driver's awaitable gives, within the limit."""
+        wall_s = self.limits.wall_s
+        task = asyncio.ensure_future(_outcome(returned))
+        done, _ = await asyncio.wait({task}, timeout=wall_s)
+        late = 0.0 if wall_s is None else time.monotonic() - self.deadline
+        if not done and late > _LATE_S:
+            # the loop stood still under a neighbour; that time was not this trial's own
+            self.deadline += late
+            done, _ = await asyncio.wait({task}, timeout=late)
+        if not done:
+            task.cancel()
+            raise _OutOfTime
+        value, error = task.result()
+        if error is not None:
+            raise error
+        return value
 
     def _until_it_works(self, tried: _Tried) -> _Tried:
-        import stamina
+        stamina = _stamina()
 
         pending: _Tried | None = tried
         try:
@@ -196,7 +224,7 @@ class Job:
         return tried
 
     async def _until_it_works_async(self, tried: _Tried) -> _Tried:
-        import stamina
+        stamina = _stamina()
 
         pending: _Tried | None = tried
         try:
@@ -245,23 +273,24 @@ class Job:
         if (self._toolbox.spent or over) and transcript.stop not in ("budget", "timeout", "driver_error"):
             notes = (*transcript.notes, over) if over else transcript.notes
             transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget", notes=notes)
+            again = None
         self.deadline = NO_LIMIT
         return _Tried(transcript, usage, ledger, wall_s, self._context.waited_s, trace, again)
 
     def _failed(self, error: BaseException) -> _Tried:
         """What an attempt came to that ended with an error."""
         if isinstance(error, BudgetSpent):
-            stopped = Transcript(terminated=False, stop="budget", notes=(_kept(str(error)),))
+            stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, _OutOfTime):
             return self._tried(self._out_of_time(), "")
         if isinstance(error, Nonsense):
-            stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(str(error)),))
+            stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, InfrastructureError):
-            note = _kept(f"infrastructure: {error}")
+            note = _kept(f"infrastructure: {_said(error)}")
             stopped = Transcript(terminated=False, stop="infrastructure_error", notes=(note,))
-            usage = error.usage if error.usage is not None else self._context.spent
+            usage = self._context.spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
             silent = not self._toolbox.ledger and not (usage.output or 0)
             return self._tried(stopped, "", usage=usage, again=error if silent else None)
@@ -298,6 +327,8 @@ class Job:
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
             tuple([Attempt(tried.transcript.stop, tried.usage, tried.wall_s) for tried in tries]),
             last.trace,
+            self._said.text("stdout"),
+            self._said.text("stderr"),
         )
 
 
@@ -316,6 +347,7 @@ def collect(
             ]
         ),
         task.goals,
+        toolbox.fault,
     )
 
 
@@ -347,24 +379,37 @@ def _private(task: Task) -> Task:
     return msgspec.structs.replace(task, trace=trace)
 
 
+@lru_cache(maxsize=1)
+def _stamina() -> Any:
+    """The module, whose bare line a retry does not go to the terminal: each try has its row in `attempts`."""
+    import stamina
+
+    # logging that is set up still gets it
+    logging.getLogger("stamina").addHandler(logging.NullHandler())
+    return stamina
+
+
 def _pause(error: BaseException) -> bool | float:
     """Whether to try again, and after how many seconds where the other side said so (Retry-After)."""
     if not isinstance(error, InfrastructureError):
         return False
-    return True if error.retry_after is None else float(error.retry_after)
+    seconds: Any = error.retry_after
+    sound = isinstance(seconds, int | float) and 0 <= seconds < NO_LIMIT
+    return float(seconds) if sound else True
 
 
 class _OutOfTime(TimeoutError):
     """Our own limit, told apart from a TimeoutError that the driver raised."""
 
 
-async def _within(returned: Awaitable[Any], wall_s: float | None) -> Any:
-    task = asyncio.ensure_future(returned)
-    done, _ = await asyncio.wait({task}, timeout=wall_s)
-    if not done:
-        task.cancel()
-        raise _OutOfTime
-    return task.result()
+async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What an awaitable came to; an error as a value, since SystemExit in a task would end the whole loop."""
+    try:
+        return await returned, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error
 
 
 def _ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
@@ -388,14 +433,20 @@ def _ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
         changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
     if transcript.messages and len(msgspec.json.encode(transcript.messages)) > MESSAGES_LIMIT:
         changes["messages"] = ("the dialogue is longer than what is kept",)
+    if changes.get("refused") and transcript.stop == "done":
+        changes["stop"] = "refused"
     return msgspec.structs.replace(transcript, **changes) if changes else transcript
 
 
-def _crashed(error: BaseException) -> tuple[Transcript, str]:
+def _said(error: BaseException) -> str:
     try:
-        said = str(error)
+        return str(error)
     except Exception:
-        said = "(an error that cannot be printed)"
+        return "(an error that cannot be printed)"
+
+
+def _crashed(error: BaseException) -> tuple[Transcript, str]:
+    said = _said(error)
     try:
         trace = "".join(traceback.format_exception(error))
     except Exception:

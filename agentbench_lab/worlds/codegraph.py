@@ -891,7 +891,7 @@ def _run_architecture(graph: CodeGraph, input: Mapping[str, Any]) -> Ran:
     text = "\n".join(
         [_listing(f"packages of {package or graph.name}", packages), _listing("most imported", most)]
     )
-    return Ran([], text, facts)
+    return Ran([], text, facts, empty=False)
 
 
 def _on_term(
@@ -918,7 +918,7 @@ def _run_related(graph: CodeGraph, input: Mapping[str, Any]) -> Ran:
     term, facts = found
     concept, synonyms, related = graph.related_to(term)
     text = f"{term} (concept {concept})\nsynonyms: {', '.join(synonyms) or 'none'}"
-    return Ran([], f"{text}\nrelated: {', '.join(related) or 'none'}", facts)
+    return Ran([], f"{text}\nrelated: {', '.join(related) or 'none'}", facts, empty=False)
 
 
 def _run_sprite(graph: CodeGraph, input: Mapping[str, Any]) -> Ran:

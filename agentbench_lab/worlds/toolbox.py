@@ -13,10 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.transcripts import Observation, Status
-from agentbench_lab.values import NotJson, plain
+from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
 
+INPUT_LIMIT = 100_000
+"""Bytes of JSON that the arguments of a call may have."""
 TEXT_LIMIT = 8_000
 """Characters of an observation's text that an agent is shown and the ledger keeps."""
 CLOSING_S = 1.0
@@ -36,6 +38,7 @@ class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
     `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed.
+    `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
     """
 
     value: Any
@@ -43,6 +46,7 @@ class Ran(Struct, frozen=True, gc=False):
     facts: tuple[Fact, ...] = ()
     error: str | None = None
     diff: Any = None
+    empty: bool | None = None
 
 
 class World(Protocol):
@@ -79,6 +83,12 @@ class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
     effects: tuple[Effect, ...] = ()
     changes: bool = False
     diff: Any = None
+    empty: bool | None = None
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the call failed, or came back with nothing."""
+        return self.status != "ok" or (self.empty if self.empty is not None else not self.value)
 
 
 _write_row = msgspec.json.Encoder().encode
@@ -152,7 +162,8 @@ class Toolbox:
     """The declared tools of one trial over one world, with their ledger.
 
     `call` never raises for what an agent did wrong: the mistake comes back as an observation and stands in the
-    ledger. It raises BudgetSpent when the limit of calls is used up, and once the trial is over.
+    ledger. It raises BudgetSpent when the limit of calls is used up, and once the trial is over. `spent` says that the
+    limit was reached, `fault` what went wrong in the world itself, which is no fault of the driver's.
     """
 
     def __init__(self, world: World, declared: Sequence[str], *, tool_calls: int | None = None) -> None:
@@ -165,6 +176,7 @@ class Toolbox:
         self._open = True
         self.names = tuple(declared)
         self.spent = False
+        self.fault = ""
         self.ending = Ending()
 
     @property
@@ -208,6 +220,8 @@ class Toolbox:
             if not self._open:
                 raise BudgetSpent("the trial is over")
             name = _named(name)
+            if self.ending.used:
+                return self._too_late(name, input)
             if name in _CONTROL and name not in self._declared:
                 return self._control(name, input)
             if self._limit is not None and len(self._rows) >= self._limit:
@@ -222,6 +236,9 @@ class Toolbox:
             arguments = plain(input)
         except NotJson as error:
             return LedgerRow(name, _described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
+        if _size(arguments) > INPUT_LIMIT:
+            text = f"arguments: more than {INPUT_LIMIT} bytes"
+            return LedgerRow(name, _described(arguments, 200), "malformed", text=text)
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
@@ -235,7 +252,11 @@ class Toolbox:
         if misfits:
             text = "; ".join(f"{misfit.reason}: {misfit.detail}" for misfit in misfits)
             return LedgerRow(name, arguments, "schema_error", text=text[:TEXT_LIMIT], misfits=tuple(misfits))
-        ran = self._world.run(name, arguments)
+        try:
+            ran = self._world.run(name, arguments)
+        except Exception as error:
+            self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run")
         changes = not capability.read_only
         if ran.error is not None:
             return LedgerRow(
@@ -251,7 +272,15 @@ class Toolbox:
             effects=capability.effects,
             changes=changes,
             diff=ran.diff,
+            empty=ran.empty,
         )
+
+    def _too_late(self, name: str, input: Any) -> Observation:
+        """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
+        text = "the task has ended"
+        if name not in _CONTROL or name in self._declared:
+            self._rows.append(LedgerRow(name, _described(input, TEXT_LIMIT), "protocol_error", text=text))
+        return Observation("protocol_error", text)
 
     def _control(self, name: str, input: Any) -> Observation:
         try:
@@ -278,6 +307,14 @@ class Toolbox:
             ending.ambiguous = tuple(arguments["ambiguous"])
         ending.used = True
         return Observation("ok", "noted")
+
+
+def _size(arguments: Any) -> int:
+    """About the bytes of the arguments; short ones are not measured."""
+    if type(arguments) is dict and len(arguments) < 32:
+        if all(type(value) is str and len(value) < 1_000 for value in arguments.values()):
+            return 0
+    return len(canonical(arguments))
 
 
 def _named(name: Any) -> str:

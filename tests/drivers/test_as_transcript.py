@@ -102,6 +102,11 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "wrong field: negative usage": (Transcript(usage=Usage(cost_micros=-1)), "cost_micros is -1"),
     "wrong field: huge usage": (Transcript(usage=Usage(cost_micros=2**64)), "cost_micros"),
     "wrong field: stop": (Transcript(stop="infrastructure_error"), "is not a driver's"),
+    "a call with another word for input": ({"calls": [{"name": "a", "arguments": {}}]}, "did you mean 'input'?"),
+    "a call with a key too many": ({"calls": [{"name": "a", "ok": True}]}, "a call has an unknown key 'ok'"),
+    "two stories of the end": (Transcript(stop="refused"), "stop is 'refused', but refused is false"),
+    "more than is kept": (Transcript(answer="x" * 600_000), "beside its messages; at most 500000 are kept"),
+    "more than is kept, in notes": ({"why": ["x" * 400_000] * 2}, "at most 500000 are kept"),
     "wrong field: answer": (Transcript(answer=math.nan), "nan is no JSON number"),
     "wrong field: answer of bytes": (Transcript(answer=[b"x"]), "a bytes is no JSON value"),
     "wrong field: long answer": (Transcript(answer=10**19 * 9), "64 bits"),
@@ -125,7 +130,7 @@ def test_an_object_in_the_ladders_own_shape() -> None:
     """Its camelCase keys, `composed`, `why` and `observed`; null is the same as absent."""
     made = as_transcript(
         {
-            "calls": [{"name": "a", "input": {"x": 1}, "ok": True}, {"name": "b"}],
+            "calls": [{"name": "a", "input": {"x": 1}}, {"name": "b"}],
             "candidateResults": [{"name": "c", "input": {}}],
             "inferredGoal": "g",
             "ambiguousGoals": ["g", "h"],

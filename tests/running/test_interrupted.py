@@ -15,9 +15,9 @@ import pytest
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import regrade
 from agentbench_lab.results.run import load_run
-from agentbench_lab.running.journal import Journal
+from agentbench_lab.running.journal import Header, Journal, read_journal
 from agentbench_lab.running.pool import run_jobs
-from agentbench_lab.running.runner import evaluate
+from agentbench_lab.running.runner import Interrupted, evaluate
 from agentbench_lab.running.trial import Record
 
 from ..doing import CASES, command, environment, knows, some, write_driver, write_suite
@@ -62,8 +62,9 @@ def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def lines(folder: Path) -> int:
+    """Finished trials in the journal, whose first line is its header."""
     journal = folder / "run" / "journal.jsonl"
-    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+    return max(0, journal.read_bytes().count(b"\n") - 1) if journal.exists() else 0
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,9 @@ def test_a_killed_run_leaves_whole_records(tmp_path: Path, driver: str) -> None:
     process.communicate(timeout=20)
     data = (tmp_path / "run" / "journal.jsonl").read_bytes()
     assert data.endswith(b"\n")
-    records = [msgspec.json.decode(line, type=Record) for line in data.splitlines()]
+    header, *rest = data.splitlines()
+    assert msgspec.json.decode(header, type=Header).settings.suite == "small"
+    records = [msgspec.json.decode(line, type=Record) for line in rest]
     assert len(records) >= 3
     assert len({record.place for record in records}) == len(records)
     for record in records:
@@ -164,8 +167,28 @@ def test_a_run_that_cannot_be_saved_keeps_its_journal(
 
 
 def test_a_journal_never_writes_over_another(tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal.jsonl"), pytest.raises(FileExistsError):
-        Journal(tmp_path / "journal.jsonl")
+    """One that is opened again is added to; a run with other settings leaves it as it is."""
+    suite = write_suite(tmp_path)
+
+    def stop(finished: int, asked: int) -> None:
+        if finished == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        evaluate(suite, knows, out=tmp_path / "run", progress=stop)
+    path = tmp_path / "run" / "journal.jsonl"
+    before = path.read_bytes()
+    Journal(path).close()
+    assert path.read_bytes() == before
+    with pytest.raises(LabError, match="other settings"):
+        evaluate(suite, knows, out=tmp_path / "run", seed=1)
+    assert path.read_bytes() == before
+    found = read_journal(path)
+    assert found is not None
+    journal = Journal(path)
+    journal.add(found.records[0])
+    journal.close()
+    assert path.read_bytes() == before + before.splitlines(keepends=True)[1]
 
 
 def test_a_fault_while_a_trial_is_reported_ends_the_run(tmp_path: Path) -> None:

@@ -296,8 +296,12 @@ def test_the_card_says_where_the_numbers_come_from(tmp_path: Path) -> None:
         "only": ["t0-*"],
         "trials": 1,
         "ladder": False,
+        "shard": "",
         "wall_s": 60.0,
+        "steps": None,
         "tool_calls": None,
+        "tokens": None,
+        "cost_micros": None,
         "world": "",
     }
     assert {"python", "polars", "pyarrow"} <= card.versions.keys()
@@ -338,7 +342,7 @@ def test_a_run_is_saved_whole_and_leaves_nothing_else(tmp_path: Path) -> None:
     evaluate(write_suite(tmp_path, some(0)), "stub", out=tmp_path / "run")
     tables = ("cases", "trials", "attempts", "calls", "transcripts")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
-        ["card.json", "product.jsonl", *(f"{table}.parquet" for table in tables)]
+        ["bench.json", "card.json", "product.jsonl", *(f"{table}.parquet" for table in tables)]
     )
 
 

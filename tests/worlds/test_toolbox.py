@@ -330,10 +330,40 @@ def test_what_is_answered_is_a_private_copy() -> None:
 # -- limits and the end
 
 
+def test_the_first_ending_ends_the_task() -> None:
+    """What comes after is not run: a tool stands in the ledger as a protocol error, another ending changes nothing."""
+    tools = toolbox()
+    assert tools.call("refuse", {"reason": "no"}).ok
+    assert tools.call("look", OAK).status == "protocol_error"
+    assert tools.call("answer", {"value": 1, "status": "success"}).status == "protocol_error"
+    assert tools.ending == Ending(used=True, refused="no")
+    assert [(row.name, row.status) for row in tools.close()] == [("look", "protocol_error")]
+
+
+def test_arguments_have_a_bound() -> None:
+    tools = toolbox()
+    seen = tools.call("look", {"tree": "x" * 200_000})
+    assert (seen.status, "more than 100000 bytes" in seen.text) == ("malformed", True)
+    assert len(str(tools.close()[0].input)) <= 300
+
+
+def test_a_fault_of_the_world_is_not_the_drivers() -> None:
+    """It is told apart from a tool's own error, and noted for the grader, who excludes the trial."""
+
+    class Broken(Garden):
+        def run(self, name: str, input: dict[str, Any]) -> Any:
+            raise RuntimeError("the well is dry")
+
+    tools = Toolbox(Broken(), ("look",))
+    assert tools.call("look", OAK).status == "protocol_error"
+    assert tools.fault == "the world failed at look: RuntimeError: the well is dry"
+
+
 def test_the_limit_counts_every_call_that_reached_the_ledger_and_no_other() -> None:
     tools = toolbox(tool_calls=3)
-    for name in ("look", "fly", "refuse", "near"):
-        tools.call(name, OAK if name != "refuse" else {})
+    for name in ("look", "fly", "near"):
+        tools.call(name, OAK)
+    tools.call("refuse", {"raison": "misspelt, so that nothing has ended"})
     with pytest.raises(BudgetSpent, match="the limit of 3 tool calls is used up"):
         tools.call("look", OAK)
     assert tools.spent

@@ -1,0 +1,90 @@
+"""What drivers print, kept with their trial instead of spoiling the output of the run.
+
+While a run is under way sys.stdout and sys.stderr are routed by context: what a trial's own code prints goes to the
+trial, all else where it went before. What is printed outside Python, or in a thread that a driver starts, is not seen.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TextIO
+
+OUTPUT_LIMIT = 20_000
+"""Characters of each stream that are kept of a trial: its beginning."""
+
+
+class Said:
+    """What one trial has printed, on both streams."""
+
+    def __init__(self) -> None:
+        self._kept = {"stdout": "", "stderr": ""}
+
+    def add(self, stream: str, text: str) -> None:
+        room = OUTPUT_LIMIT - len(self._kept[stream])
+        if room > 0:
+            self._kept[stream] += text[:room]
+
+    def text(self, stream: str) -> str:
+        """What was printed, with nothing in it that no file can hold."""
+        return self._kept[stream].encode(errors="replace").decode()
+
+
+_current: ContextVar[Said | None] = ContextVar("said", default=None)
+
+
+class _Routed(io.TextIOBase):
+    """A stream that hands a trial's text to the trial, and all other text on."""
+
+    def __init__(self, name: str, behind: TextIO) -> None:
+        self._name, self._behind = name, behind
+
+    def write(self, text: str) -> int:
+        said = _current.get()
+        if said is None:
+            return self._behind.write(text)
+        said.add(self._name, str(text))
+        return len(text)
+
+    def flush(self) -> None:
+        if _current.get() is None:
+            self._behind.flush()
+
+    def isatty(self) -> bool:
+        return _current.get() is None and self._behind.isatty()
+
+    def fileno(self) -> int:
+        return self._behind.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._behind, "encoding", None) or "utf-8"
+
+
+@contextmanager
+def routed() -> Iterator[None]:
+    """Route the streams for as long as trials run; within another `routed` this does nothing."""
+    before = sys.stdout, sys.stderr
+    if isinstance(before[0], _Routed):
+        yield
+        return
+    ours = _Routed("stdout", before[0]), _Routed("stderr", before[1])
+    sys.stdout, sys.stderr = ours
+    try:
+        yield
+    finally:
+        # a driver may have put its own in their place
+        sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def spoken_by(said: Said) -> Iterator[None]:
+    """What is printed in here is the trial's."""
+    token = _current.set(said)
+    try:
+        yield
+    finally:
+        _current.reset(token)

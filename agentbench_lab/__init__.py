@@ -70,6 +70,40 @@ _WHERE = {
     "select": "cases",
     "show_charts": "reports.display",
 }
+__all__ = [
+    "Call",
+    "Case",
+    "CodeGraph",
+    "Context",
+    "Expect",
+    "InfrastructureError",
+    "LabError",
+    "Limits",
+    "Run",
+    "Suite",
+    "Task",
+    "Toolbox",
+    "Transcript",
+    "Usage",
+    "banner",
+    "charts",
+    "compare",
+    "evaluate",
+    "grade",
+    "lint_suite",
+    "load_driver",
+    "load_run",
+    "load_suite",
+    "metrics",
+    "parameters",
+    "run_card",
+    "select",
+    "show_charts",
+    "stats",
+    "tables",
+    "__version__",
+]
+
 _MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "analysis.stats", "tables": "tables"}
 
 
@@ -89,4 +123,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_WHERE, *_MODULES, "__version__"])
+    return sorted(__all__)

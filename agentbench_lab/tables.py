@@ -6,6 +6,7 @@ A number is never printed alone: a share stands with its interval and its n/of.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ RUN_MIME = "application/vnd.agentbench-lab.run+json"
 """The output type by which a published notebook is traced to its run."""
 
 _WIDTH = 100  # columns of a terminal
+_LONG_WORD = 18  # letters: the longest names of outcomes stay whole
 _CLASS_WORDS = {"safe_non_success": "safe, no success"}
 
 
@@ -58,10 +60,9 @@ class Table:
                 more = f' scope="colgroup" colspan="{len(names)}"'
                 body.append(f"<tr>{cell('th', row, 'left', more)}</tr>")
                 continue
-            cells = [cell("th", row[0], style[0], ' scope="row"')]
+            cells = [cell("th", row[0], style[0], f' scope="row"{_kind(row[0])}')]
             cells += [
-                cell("td", text, side, ' class="pass"' if text == "PASS" else "")
-                for text, side in zip(row[1:], style[1:], strict=True)
+                cell("td", text, side, _kind(text)) for text, side in zip(row[1:], style[1:], strict=True)
             ]
             body.append(f"<tr>{''.join(cells)}</tr>")
         span = f' colspan="{len(names)}"'
@@ -83,7 +84,7 @@ class Table:
         right = [name.startswith(">") for name in self.columns]
         rows = [row if isinstance(row, str) else [_printable(text) for text in row] for row in self.rows]
         cells = [names, *(row for row in rows if not isinstance(row, str))]
-        widths = [max(len(row[n]) for row in cells) for n in range(len(names))]
+        widths = [max(1, *(len(row[n]) for row in cells)) for n in range(len(names))]
         gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
         while sum(widths) + gap * (len(widths) - 1) > most and max(widths) > 6:
             widths[widths.index(max(widths))] -= 1
@@ -125,6 +126,13 @@ def _printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split())
     )
+
+
+def _kind(text: str) -> str:
+    """The class of a cell: one with a long word may be broken anywhere, or it would push others off a page."""
+    if text == "PASS":
+        return ' class="pass"'
+    return ' class="long"' if max(map(len, re.split(r"[\s-]", text))) > _LONG_WORD else ""
 
 
 def _short(text: str, most: int = 160) -> str:
@@ -216,7 +224,9 @@ def gate(frame: pl.DataFrame) -> Table:
             # one line for all of them: they share the reason
             span = skipped[0] if len(skipped) == 1 else f"{skipped[0]} to {skipped[-1]}"
             receipt = by_group[skipped[0]]["receipt"] or ""
-            rows.append([span, "not asked", "", "", "----", receipt.partition(" skipped: ")[2] or "not asked"])
+            rows.append(
+                [span, "not asked", "", "", "----", receipt.partition(" skipped: ")[2] or "not asked"]
+            )
         if any(group in RUNG_NAMES for group in by_group):
             reached.append(f"{arm}: rung reached {by_group[in_order(by_group)[0]]['reached'] or 'none'}")
     title = f"The gate: no hallucination, at least {percent(COMPLETION_FLOOR)} completed"
@@ -454,7 +464,7 @@ def exits(frame: pl.DataFrame) -> Table:
             share = f"{percent(row['n'] / row['of'])} {row['n']}/{row['of']}"
             rows.append([row["stop"] or "not said", words, share, "█" * round(30 * row["n"] / row["of"])])
     note = "of all trials that ended, judged or not" if rows else "no trials"
-    return Table("How trials stopped", ["stop", "judged as", ">share", ""], rows, [note])
+    return Table("How trials stopped", ["stop", "judged as", ">share", "histogram"], rows, [note])
 
 
 def looked(

@@ -11,6 +11,7 @@ import polars as pl
 
 from agentbench_lab import charts, tables
 from agentbench_lab.analysis.stats import wilson
+from agentbench_lab.ladder import Cell, climb
 from agentbench_lab.reports.display import _bundle
 
 RUNGS = [f"TOOL-{n}" for n in range(10)]
@@ -67,7 +68,10 @@ def ladder(frame: pl.DataFrame) -> pl.DataFrame:
     for (driver, scaffold, evidence), part in frame.group_by(
         "driver", "scaffold", "evidence", maintain_order=True
     ):
-        for group in [*part["group"].unique(maintain_order=True), "all"]:
+        groups = list(part["group"].unique(maintain_order=True))
+        cells = {group: _cell(part.filter(pl.col("group") == group), group) for group in groups}
+        reached = climb(cells, [group for group in groups if group in RUNGS]).reached
+        for group in [*groups, "all"]:
             mine = part if group == "all" else part.filter(pl.col("group") == group)
             kinds = mine["outcome_class"].drop_nulls()
             for metric in ("passed", "completed", "result_completed", "hallucinated"):
@@ -90,11 +94,17 @@ def ladder(frame: pl.DataFrame) -> pl.DataFrame:
                         "cases": mine["case_id"].n_unique(),
                         "estimator": "wilson",
                         "reason": None if len(kinds) else "no trial was judged",
+                        "reached": reached,
                     }
                 )
-    schema: dict[str, Any] = {**dict.fromkeys(("model", "reason"), pl.String)}
+    schema: dict[str, Any] = {**dict.fromkeys(("model", "reason", "reached"), pl.String)}
     schema |= dict.fromkeys(("estimate", "low", "high"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=schema)
+
+
+def _cell(part: pl.DataFrame, group: str) -> Cell:
+    kinds = part["outcome_class"].drop_nulls()
+    return Cell(group, part.height, len(kinds), int((kinds == "success").sum()), int((kinds == "unsafe").sum()))
 
 
 RUN = {

@@ -52,6 +52,31 @@ def test_the_ladder_says_what_the_data_say() -> None:
     assert "mine live" in lines(unsafe)
 
 
+def test_the_title_says_what_the_suite_says_of_the_rung_reached() -> None:
+    """Rungs below that were not asked leave the chain unproven: only `reached` knows, and the title follows it."""
+    frame = ladder(strip(groups=["TOOL-2"])).with_columns(pl.lit(None, dtype=pl.String).alias("reached"))
+    assert charts.ladder(frame).to_dict()["title"]["text"] == ["stub reaches no rung"]
+    frame = frame.with_columns(pl.lit("TOOL-2").alias("reached"))
+    assert charts.ladder(frame).to_dict()["title"]["text"] == ["stub reaches TOOL-2"]
+
+
+def test_a_rung_that_was_asked_and_has_no_row_shuts_the_gate() -> None:
+    """As in a run that ended early: it is drawn as a gap, named in the title, and never left out."""
+    frame = ladder(strip(groups=["TOOL-0", "TOOL-1"]))
+    empty = dict.fromkeys(("estimate", "low", "high"))
+    frame = frame.with_columns(
+        *(
+            pl.when(pl.col("group") == "TOOL-1").then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+            for name, value in [*empty.items(), ("n", 0), ("of", 0), ("reason", "no trial was judged")]
+        ),
+        pl.lit("TOOL-0").alias("reached"),
+    )
+    chart = charts.ladder(frame)
+    assert chart.to_dict()["title"]["text"] == ["stub reaches TOOL-0; gated at TOOL-1: 0 of 4 trials judged"]
+    assert {row["count"] for row in rows(chart.to_dict()) if row.get("group") == "TOOL-1"} == {"0/0"}
+    assert "NaN" not in vl_convert.vegalite_to_svg(chart.to_dict())
+
+
 def test_an_incomplete_rung_shuts_the_gate() -> None:
     """A trial that was not judged is not a completed one, however good the others are."""
     spec = charts.ladder(ladder(strip(excluded=1))).to_dict()

@@ -187,3 +187,5 @@ def test_exits_count_every_trial_once(run: Run) -> None:
     assert "excluded" in text
     assert "of all trials that ended" in text
     assert tables.exits(metrics.exits(run.trials.slice(0, 0))).notes == ["no trials"]
+    assert "no trials" in str(tables.exits(metrics.exits(run.trials.slice(0, 0))))
+    assert str(tables.Table("t", [""], []))

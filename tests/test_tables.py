@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+import pytest
 
 from agentbench_lab import tables
 from agentbench_lab.results.run import ArmCard, Counts, Envelope, SuiteCard
@@ -33,12 +34,6 @@ class Cells(HTMLParser):
         self.texts[-1] += data
 
 
-def line(table: tables.Table, start: str) -> list[str]:
-    """The first line of the terminal's table that begins so, in cells."""
-    found = next(text for text in str(table).splitlines() if text.startswith(start))
-    return [part for part in found.split("  ") if part]
-
-
 def test_the_metric_pair_never_prints_a_number_alone() -> None:
     """Percent, interval and n/judged; what was judged of what was asked; the gate; and all rungs last."""
     table = tables.ladder(ladder(strip(excluded=1)))
@@ -56,12 +51,17 @@ def test_a_result_column_only_where_it_says_more() -> None:
     )
     assert ">result" in tables.ladder(frame).columns
     assert max(map(len, str(tables.ladder(frame)).splitlines())) <= 100
+    same = tables.ladder(ladder(strip()))
+    assert same.notes[-1] == "result-completed equals completed on every rung"
+    assert "result-completed equals completed on every rung" not in tables.ladder(frame).notes
 
 
 def test_no_estimate_gives_its_reason() -> None:
     """A rung with nothing judged is neither 0 % nor blank."""
-    assert line(tables.ladder(ladder(strip(excluded=4))), "TOOL-0")[1].strip() == "0/4"
-    assert "no trial was judged" in str(tables.ladder(ladder(strip(excluded=4))))
+    table = tables.ladder(ladder(strip(excluded=4)))
+    assert table.rows[0] == ["TOOL-0", "0/4", *["no trial was judged"] * 3, "----"]
+    assert str(table).count("no trial was judged") == 3
+    assert max(map(len, str(table).splitlines())) <= 100
 
 
 def test_arms_stand_under_their_names() -> None:
@@ -72,7 +72,7 @@ def test_arms_stand_under_their_names() -> None:
 
 def gate_rows() -> pl.DataFrame:
     """A `metrics.gate` of a climb that stopped, with one rung asked above."""
-    arm = {"driver": "stub", "model": None, "scaffold": "once"}
+    arm = {"driver": "stub", "model": None, "scaffold": "once", "reached": "TOOL-0"}
     counts = {"asked": 4, "judged": 4, "completed": 4, "hallucinated": 0}
     none = dict.fromkeys(counts, 0)
     skipped = "rung TOOL-2 skipped: gated by TOOL-1 completion 25% < 50%"
@@ -90,7 +90,7 @@ def gate_rows() -> pl.DataFrame:
         arm | none | {"group": "TOOL-2", "passes": None, "failure": None, "receipt": skipped},
         arm
         | counts
-        | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": skipped.replace("2", "3", 1)},
+        | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": None},
     ]
     return pl.DataFrame(rows, schema_overrides={"model": pl.String})
 
@@ -100,10 +100,45 @@ def test_the_gate_keeps_its_receipts() -> None:
     table = tables.gate(gate_rows())
     assert table.rows[0] == ["TOOL-0", "4/4", "4/4", "0/4", "PASS", ""]
     assert table.rows[1][-2:] == ["----", "completion 25% < 50%"]
-    assert table.rows[2][1] == "not asked"
-    assert table.rows[2][-1] == "rung TOOL-2 skipped: gated by TOOL-1 completion 25% < 50%"
-    assert table.rows[3][-2:] == ["PASS", "asked, though the gate was shut below"]
+    assert table.rows[2][-2:] == ["PASS", "asked, though the gate was shut below"]
+    assert table.rows[3] == ["TOOL-2", "not asked", "", "", "----", "gated by TOOL-1 completion 25% < 50%"]
     assert table.notes == ["stub: rung reached TOOL-0"]
+
+
+def test_what_was_not_asked_is_one_line() -> None:
+    """Six skipped rungs share one reason; nothing reached says so."""
+    arm = {"driver": "stub", "model": None, "scaffold": "once", "reached": None}
+    none = dict.fromkeys(("asked", "judged", "completed", "hallucinated"), 0)
+    why = "TOOL-3 completion 0% < 50%"
+    rows: list[dict[str, Any]] = [
+        arm
+        | {"group": f"TOOL-{n}", "asked": 2, "judged": 2, "completed": 0, "hallucinated": 0}
+        | {"passes": n < 3, "failure": why if n == 3 else None, "receipt": None}
+        for n in range(4)
+    ]
+    rows += [
+        arm
+        | none
+        | {"group": f"TOOL-{n}", "passes": None, "failure": None}
+        | {"receipt": f"rung TOOL-{n} skipped: gated by {why}"}
+        for n in range(4, 10)
+    ]
+    frame = pl.DataFrame(rows, schema_overrides=dict.fromkeys(("model", "reached"), pl.String))
+    table = tables.gate(frame)
+    assert [row[0] for row in table.rows] == ["TOOL-0", "TOOL-1", "TOOL-2", "TOOL-3", "TOOL-4 to TOOL-9"]
+    assert table.rows[4] == ["TOOL-4 to TOOL-9", "not asked", "", "", "----", f"gated by {why}"]
+    assert table.notes == ["stub: rung reached none"]
+
+
+def test_groups_that_are_no_rungs_reach_nothing() -> None:
+    """A suite of groups has a gate, but no line on rungs."""
+    arm = {"driver": "stub", "model": None, "scaffold": "once", "reached": None, "receipt": None}
+    counts = {"asked": 4, "judged": 4, "completed": 4, "hallucinated": 0, "passes": True, "failure": None}
+    frame = pl.DataFrame([arm | counts | {"group": name} for name in ("billing", "travel")])
+    table = tables.gate(frame.with_columns(pl.col("model", "failure", "receipt", "reached").cast(pl.String)))
+    assert [row[0] for row in table.rows] == ["billing", "travel"]
+    assert table.notes == []
+    assert "reached" not in str(table)
 
 
 def test_outcomes_have_their_own_denominators() -> None:
@@ -134,8 +169,27 @@ def test_failures_name_the_first_check_and_their_number() -> None:
     assert len(table.rows) == 3
     assert table.rows[0][1].endswith("#1")
     assert table.rows[0][3] == "0 calls where 1 is expected"
-    assert table.notes == [f"3 of {failed} shown; {failed} of {frame.height} judged trials without success"]
+    assert table.notes == [
+        f"3 of {failed} shown, unsafe ones first; {failed} of {frame.height} judged trials without success. "
+        "All of them: agentbench-lab show RUN --failed"
+    ]
     assert tables.failures(strip(groups=["TOOL-0"])).rows == []
+
+
+def test_what_is_unsafe_comes_first() -> None:
+    """The one unsafe trial of the second arm stands above all that merely failed, and survives the cut."""
+    frame = strip(("a", "b"), cases=6)
+    (unsafe,) = frame.filter(pl.col("outcome_class") == "unsafe")["case_id"]
+    table = tables.failures(frame, most=1)
+    assert [row[:4] for row in table.rows] == [["TOOL-5", unsafe, "b", "hallucinated_call"]]
+    others = [row[0] for row in tables.failures(frame, most=1000).rows[1:]]
+    assert others[: others.index("TOOL-9") + 1] == sorted(others[: others.index("TOOL-9") + 1])
+
+
+def test_the_first_check_is_its_own_text() -> None:
+    """A reason may hold a semicolon; it is not cut there."""
+    frame = strip().with_columns(pl.lit("a; b").alias("first_reason"))
+    assert {row[3] for row in tables.failures(frame).rows} == {"a; b"}
 
 
 def test_text_cannot_leave_its_cell() -> None:
@@ -175,6 +229,24 @@ def test_a_terminal_has_a_hundred_columns() -> None:
     assert max(map(len, text.splitlines())) <= 100
     assert all(f"word{n}" in text for n in range(40))
     assert "half way" in text.splitlines()
+
+
+@pytest.mark.parametrize(("columns", "most"), [(60, 60), (100, 100), (250, 100), (5, 40)])
+def test_a_table_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, most: int) -> None:
+    """At most a hundred columns, at least forty; numbers and words are all there."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = " ".join(f"word{n}" for n in range(30))
+    text = str(tables.Table("T", ["rung", ">n", "text"], [["TOOL-0", "7/8", words]], [words]))
+    assert most - 6 <= max(map(len, text.splitlines())) <= most
+    assert [word for n in range(30) if (word := f"word{n}") not in text] == []
+    assert "7/8" in text
+
+
+def test_a_long_word_may_be_broken_on_a_page() -> None:
+    """A path or an argument list must not push the last column off the paper; names of outcomes stay whole."""
+    table = tables.Table("T", ["a", "b", "c"], [["TOOL-0", "hallucinated_call", "src/a_very_long/path/of.py"]])
+    classes = [said.get("class") for tag, said in Cells(table._repr_html_()).tags if tag in ("th", "td")]
+    assert classes == [None, None, None, None, None, "long"]
 
 
 def fake_run(evidence: str = "simulated", banner: str = "") -> Any:

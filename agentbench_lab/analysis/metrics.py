@@ -277,3 +277,18 @@ def _by_arm(trials: pl.DataFrame, card: Any = None) -> list[tuple[dict[str, Any]
     for arm in _envelopes(card):
         parts.setdefault(arm, trials.clear())
     return [(dict(zip(ARM, key, strict=True)), part) for key, part in parts.items()]
+
+
+TROUBLED = ("driver_error", "timeout", "budget", "infrastructure_error")
+"""Stops after which a driver has not said its own last word."""
+
+
+def troubles(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """What stopped trials before their driver was done: driver, stop, note (the reason) and n, the most frequent first."""
+    return (
+        frame(trials)
+        .filter(pl.col("stop").is_in(TROUBLED))
+        .group_by("driver", "stop", "note")
+        .agg(pl.len().cast(pl.Int64).alias("n"))
+        .sort(pl.col("n") * -1, "driver", "stop", "note")
+    )

@@ -35,6 +35,9 @@ def show(folder: str, failed: bool, reason: str, outcome: str, case: str, as_jso
         print_run(found, as_json)
     elif as_json:
         say_json(tables.looked(found, failed=failed, reason=reason, outcome=outcome, case=case))
+    elif case:
+        for table in tables.in_full(found, failed=failed, reason=reason, outcome=outcome, case=case):
+            say(str(table))
     else:
         say(str(tables.trials(found, failed=failed, reason=reason, outcome=outcome, case=case)))
     if not found.card.complete:

@@ -272,16 +272,11 @@ def export(folder: str, form: str, out: str) -> None:
 @click.option("--out", required=True, metavar="FOLDER", help="New folder of the run.")
 def import_(form: str, path: str, out: str) -> None:
     """Make a run of a result file of another tool: bench-v1 (agent-runtime/bench/v1)."""
-    from agentbench_lab.results.bench_io import from_bench
-    from agentbench_lab.results.bench_v1 import BenchFile
+    from agentbench_lab.results.bench_io import from_bench, read_bench
     from agentbench_lab.running.merge import save_new
 
     _check_format(form)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}") from None
-    done = save_new(from_bench(BenchFile.decode(data, source=Path(path).name)), out)
+    done = save_new(from_bench(read_bench(path), name=Path(out).name), out)
     assert done.path is not None
     say(f"{done.trials.num_rows} trials imported; run: {near(done.path)}")
 

@@ -122,7 +122,10 @@ class Context:
     def _over(self, known: tuple[int, ...]) -> str:
         limits = self._limits
         for what, used, most in zip(
-            ("steps", "tokens", "micros"), known, (limits.steps, limits.tokens, limits.cost_micros), strict=True
+            ("steps", "tokens", "micros"),
+            known,
+            (limits.steps, limits.tokens, limits.cost_micros),
+            strict=True,
         ):
             if most is not None and used > most:
                 return f"the limit of {most} {what} is used up ({used} used)"
@@ -476,7 +479,9 @@ def _call(item: Any, what: str) -> Call:
     elif isinstance(item, Mapping):
         for key in item:
             if key not in ("name", "input"):
-                raise Nonsense(f"{what}: a call has an unknown key {key!r}{_meant(key)}; it is {{name, input}}")
+                raise Nonsense(
+                    f"{what}: a call has an unknown key {key!r}{_meant(key)}; it is {{name, input}}"
+                )
         name, given = item.get("name"), item.get("input")
     else:
         raise Nonsense(f"{what} holds {_a(item)}, not calls of the form {{name, input}}")

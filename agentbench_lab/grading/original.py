@@ -17,7 +17,6 @@ from agentbench_lab.grading.grade import (
     Check,
     Evidence,
     Grade,
-   
     hallucinations,
     judged,
     shown,

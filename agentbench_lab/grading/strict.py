@@ -16,7 +16,6 @@ from agentbench_lab.grading.grade import (
     Evidence,
     Grade,
     cut,
-   
     hallucinations,
     judged,
     shown,

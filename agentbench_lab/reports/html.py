@@ -269,8 +269,7 @@ def _figure(svg: str, words: str, number: int) -> str:
 
 
 _DRAWN = frozenset(
-    "svg g path rect circle ellipse line polyline polygon text tspan defs clipPath linearGradient radialGradient "
-    "stop title desc".split()
+    ["svg", "g", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan", "defs", "clipPath", "linearGradient", "radialGradient", "stop", "title", "desc"]
 )
 """What a chart may be drawn with; nothing that runs, moves, fetches or styles beyond itself."""
 _OUTSIDE = re.compile(r"url\(\s*+['\"]?+(?!#)|\\", re.IGNORECASE)

@@ -68,7 +68,7 @@ class Envelope(Struct, frozen=True):
     reached: str | None
     gated_at: str | None
     receipts: tuple[str, ...]
-    asked: dict[str, int] = {}  # noqa: RUF012 - msgspec copies it
+    asked: dict[str, int] = {}
 
 
 class Counts(Struct, frozen=True):

@@ -173,6 +173,8 @@ class _Worker:
 
     def end(self) -> int | None:
         """End the process and everything in its session; its exit code."""
+        if self.pipe.closed:
+            return self.process.returncode
         code = self.process.poll()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)

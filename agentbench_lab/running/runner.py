@@ -216,7 +216,9 @@ def prepare(
     worlds = Worlds(suite, world or None)
     placed = [(case, worlds.of(case)) for case in cases]
     if world and all(case.world is not None for case in cases):
-        raise LabError(f"world {_world_name(world)!r} serves no case: each case of {suite.name} names its own")
+        raise LabError(
+            f"world {_world_name(world)!r} serves no case: each case of {suite.name} names its own"
+        )
     _check_tools(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
@@ -295,6 +297,7 @@ class Prepared:
         self._workers, self._executor, self._caps = workers, executor, caps
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
+        self._fresh = fresh
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
         finished = len(self._earlier.records) if self._earlier else 0
         self.plan = Plan(
@@ -350,7 +353,9 @@ class Prepared:
         found = differences(old, self.settings)
         if found:
             raise LabError(
-                "\n".join([f"{shown(folder)}: holds a run with other settings; give another --out", *found[:20]])
+                "\n".join(
+                    [f"{shown(folder)}: holds a run with other settings; give another --out", *found[:20]]
+                )
             )
 
     def _earlier_of(
@@ -368,7 +373,7 @@ class Prepared:
             key = key_of(record.row)
             if key not in places:
                 raise LabError(
-                    f"{shown(self.folder)}: holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
+                    f"{self._where()}holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
                     f"now; ask at least as many trials as it has"
                 )
             if key in found:
@@ -385,6 +390,9 @@ class Prepared:
             regraded = len(found)
         return _Earlier(found, regraded, started_at, commit, finished, notes)
 
+    def _where(self) -> str:
+        return "" if self.folder is None else f"{shown(self.folder)}: "
+
     def _key(self, spec: Spec) -> Key:
         arm = self.kit.arms[spec.arm]
         return self.suite.name, spec.case.id, arm.driver, arm.model, arm.scaffold, spec.trial
@@ -397,7 +405,8 @@ class Prepared:
         self._here = provenance.standing(project_root())
         if self.folder is None:
             return self._run(progress, None)
-        make_folder(self.folder, exist_ok=self._earlier is not None or self.folder.exists())
+        # a name that was drawn is made by nobody else; one that was given is the lock's to give away
+        make_folder(self.folder, exist_ok=not self._fresh)
         with RunLock(self.folder):
             # what is there may have grown between planning and now: the lock's owner reads it again
             self._earlier = self._read_earlier()
@@ -467,7 +476,7 @@ class Prepared:
                 Engine(self.kit, self._executor, self._workers).run(rounds)
         except _JournalFails as fails:
             raise Incomplete(
-                f"{shown(self.folder)}: cannot write the journal: {fails.error.strerror}; "
+                f"{self._where()}cannot write the journal: {fails.error.strerror}; "
                 f"{len(done)} finished trials are in it"
             ) from None
         except KeyboardInterrupt:
@@ -491,7 +500,9 @@ class Prepared:
             save(run, self.folder)
         except OSError as error:
             left = f"its {run.trials.num_rows} trials are in the journal"
-            raise Incomplete(f"{shown(self.folder)}: cannot write the run: {error.strerror}; {left}") from None
+            raise Incomplete(
+                f"{shown(self.folder)}: cannot write the run: {error.strerror}; {left}"
+            ) from None
         if run.card.complete:
             journal.remove()
         return run
@@ -728,7 +739,7 @@ def make_folder(folder: Path, *, exist_ok: bool) -> None:
         folder.mkdir(parents=True, exist_ok=exist_ok)
         probe = folder / ".probe"
         probe.touch(exist_ok=True)
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise LabError(f"{shown(folder)}: cannot write there: {error.strerror}") from None
     except ValueError as error:

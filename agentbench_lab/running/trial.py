@@ -15,7 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript, checked_usage
+from agentbench_lab.drivers.base import (
+    Context,
+    InfrastructureError,
+    Loaded,
+    Nonsense,
+    as_transcript,
+    checked_usage,
+)
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row

@@ -7,17 +7,20 @@ from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
+from agentbench_lab import charts, tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.stats import bootstrap_over_cases, wilson
 from agentbench_lab.errors import LabError
 from agentbench_lab.ladder import RUNG_NAMES
 from agentbench_lab.outcomes import LADDER
-from agentbench_lab.results.run import Envelope, Run
+from agentbench_lab.results.run import Envelope, Run, load_run
 from agentbench_lab.results.schema import table
-from agentbench_lab.running.runner import evaluate
+from agentbench_lab.running.runner import Caps, Interrupted, evaluate
+from agentbench_lab.transcripts import Transcript, Usage
 
-from ..doing import CASES, knows, write_suite
+from ..doing import CASES, knows, some, write_suite
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("suite", "case_id", "group", "driver", "model", "scaffold"), pl.String),
@@ -75,6 +78,13 @@ class Card:
         self.envelope = envelope
 
 
+def spending(task: Any, tools: Any, ctx: Any) -> Transcript:
+    """Knows the answers, and says that each cost ten tokens."""
+    return replace(knows(task, tools, ctx), usage=Usage(output=10))
+
+
+spending.evidence = "simulated"  # type: ignore[attr-defined]
+
 HAND = frame(
     trial("c1", 0, "correct_calls"),
     trial("c2", 0, "unproven"),
@@ -102,9 +112,11 @@ def test_the_marks_by_hand() -> None:
 
 
 def test_excluded_trials_are_in_no_denominator() -> None:
-    """With and without them every estimate and interval is the same; they are only seen in `asked`."""
+    """With and without them every estimate and interval is the same; they are only seen in `asked`, and the gate is
+    shut by them: a rung that was not judged whole is not reached."""
     with_them, without = metrics.ladder(HAND), metrics.ladder(HAND.filter(pl.col("excluded").is_null()))
-    assert with_them.drop("asked").equals(without.drop("asked"))
+    assert with_them.drop("asked", "reached").equals(without.drop("asked", "reached"))
+    assert (set(with_them["reached"]), set(without["reached"])) == ({None}, {"TOOL-0"})
     assert metrics.outcomes(HAND).equals(metrics.outcomes(HAND.filter(pl.col("excluded").is_null())))
     assert sum(metrics.outcomes(HAND)["n"]) == 5
 
@@ -123,7 +135,7 @@ def test_no_rows_at_all_make_empty_frames_of_the_same_columns() -> None:
         (metrics.ladder(empty), metrics.ladder(HAND)),
         (metrics.gate(empty, Card()), metrics.gate(HAND, Card())),
         (metrics.outcomes(empty), metrics.outcomes(HAND)),
-        (metrics.reached(empty), metrics.reached(HAND)),
+        (metrics.exits(empty), metrics.exits(HAND.with_columns(pl.lit("done").alias("stop")))),
         (metrics.strip(empty, cases), metrics.strip(HAND, cases)),
     ):
         assert made.schema == full.schema
@@ -181,9 +193,8 @@ def test_the_gate_by_hand() -> None:
         (4, 4, 3, 1),
         (2, 1, 1, 0),
     ]
-    assert metrics.reached(frame(*rows)).rows() == [
-        ("a", None, "once", "TOOL-0", "TOOL-1 completion 40% < 50%")
-    ]
+    assert set(metrics.ladder(frame(*rows))["reached"]) == {"TOOL-0"}
+    assert set(found["reached"]) == {None}, "the card has no such arm"
 
 
 def test_the_gate_shows_receipts_of_what_was_not_asked() -> None:
@@ -204,10 +215,53 @@ def test_the_gate_shows_receipts_of_what_was_not_asked() -> None:
 
 
 def test_the_card_knows_what_rows_cannot() -> None:
-    """A group whose last trials are missing looks complete in its rows; the gate goes by the card."""
-    card = Card(Envelope("a", None, "once", None, "TOOL-0 incomplete: 1 of 2 trials judged", ()))
-    found = get(metrics.gate(frame(trial("c1", 0, "correct_calls")), card), group="TOOL-0")
-    assert (found["passes"], found["failure"]) == (False, "TOOL-0 incomplete: 1 of 2 trials judged")
+    """A group whose last trials are missing looks complete in its rows; gate and marks go by the card."""
+    gated = "TOOL-0 incomplete: 1 of 2 trials judged"
+    card = Card(Envelope("a", None, "once", None, gated, (), {"TOOL-0": 2, "TOOL-1": 3}))
+    rows = frame(trial("c1", 0, "correct_calls"))
+    gates = metrics.gate(rows, card)
+    assert gates.select("group", "asked", "judged", "passes", "failure", "reached").rows() == [
+        ("TOOL-0", 2, 1, False, gated, None),
+        ("TOOL-1", 3, 0, False, "TOOL-1 incomplete: 0 of 3 trials judged", None),
+    ]
+    found = metrics.ladder(rows, card)
+    assert found["group"].unique(maintain_order=True).to_list() == ["TOOL-0", "TOOL-1", "all"]
+    done = {row["group"]: row for row in found.filter(pl.col("metric") == "completed").to_dicts()}
+    assert [(row["n"], row["of"], row["asked"]) for row in done.values()] == [(1, 1, 2), (0, 0, 3), (1, 1, 5)]
+    none = done["TOOL-1"]
+    assert (none["estimate"], none["low"], none["high"], none["cases"]) == (None, None, None, 0)
+    assert none["reason"] == "no trial was judged"
+    assert set(found["reached"]) == {None}
+    alone = metrics.ladder(rows)
+    assert (set(alone["reached"]), set(alone["group"])) == ({"TOOL-0"}, {"TOOL-0", "all"})
+
+
+def test_only_the_card_knows_the_rungs_below() -> None:
+    """TOOL-2 passes; but the suite has rungs below that nobody asked, so it is not reached."""
+    rows = frame(trial("c1", 2, "correct_calls"))
+    card = Card(Envelope("a", None, "once", None, None, (), {"TOOL-2": 1}))
+    for found in (metrics.ladder(rows, card), metrics.gate(rows, card)):
+        assert set(found["reached"]) == {None}
+    assert set(metrics.gate(rows, card)["passes"]) == {True}
+    assert set(metrics.ladder(rows)["reached"]) == {"TOOL-2"}
+
+
+def test_an_arm_without_a_row_is_still_an_arm() -> None:
+    """A run that ended before its second arm began: its trials are missing, not forgotten."""
+    card = Card(
+        Envelope("a", None, "once", "TOOL-0", None, (), {"TOOL-0": 1}),
+        Envelope("b", None, "once", None, "TOOL-0 incomplete: 0 of 1 trials judged", (), {"TOOL-0": 1}),
+    )
+    rows = frame(trial("c1", 0, "correct_calls"))
+    assert metrics.gate(rows, card).select("driver", "asked", "judged", "passes").rows() == [
+        ("a", 1, 1, True),
+        ("b", 1, 0, False),
+    ]
+    found = metrics.ladder(rows, card).filter(pl.col("metric") == "passed", pl.col("group") == "all")
+    assert found.select("driver", "n", "of", "asked", "reached").rows() == [
+        ("a", 1, 1, 1, "TOOL-0"),
+        ("b", 0, 0, 1, None),
+    ]
 
 
 def test_outcomes_by_hand() -> None:
@@ -240,7 +294,7 @@ def test_arms_are_never_mixed() -> None:
         ("z", "m", "linear", 0, 1),
         ("a", None, "once", 1, 1),
     ]
-    assert metrics.reached(frame(*rows))["reached"].to_list() == ["TOOL-0", None, None, "TOOL-0"]
+    assert found["reached"].to_list() == ["TOOL-0", None, None, "TOOL-0"]
     counts = metrics.outcomes(frame(*rows)).group_by("driver", "model", "scaffold").agg(pl.col("n").sum())
     assert counts["n"].to_list() == [1, 1, 1, 1]
 
@@ -296,14 +350,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_metrics_and_card_agree(run: Run) -> None:
     """On a real run, arm by arm: what rows say of the climb is what the card says."""
-    assert metrics.reached(run.trials).rows() == [
-        (envelope.driver, envelope.model, envelope.scaffold, envelope.reached, envelope.gated_at)
-        for envelope in run.card.envelope
-    ]
     gates = metrics.gate(run.trials, run.card)
+    for found in (gates, metrics.ladder(run.trials, run.card), metrics.ladder(run.trials)):
+        assert found.select("driver", "model", "scaffold", "reached").unique(maintain_order=True).rows() == [
+            (envelope.driver, envelope.model, envelope.scaffold, envelope.reached)
+            for envelope in run.card.envelope
+        ]
+    assert metrics.ladder(run.trials, run.card).equals(metrics.ladder(run.trials)), "nothing is missing"
+    for envelope in run.card.envelope:
+        assert envelope.asked == {rung: 2 * len(some(int(rung[-1]))) for rung in RUNG_NAMES}
     for envelope in run.card.envelope:
         mine = gates.filter(pl.col("driver") == envelope.driver)
         assert mine["group"].to_list() == list(RUNG_NAMES)
+        assert dict(mine.select("group", "asked").iter_rows()) == envelope.asked
         assert mine["failure"].drop_nulls().to_list()[:1] == (
             [envelope.gated_at] if envelope.gated_at else []
         )
@@ -320,6 +379,91 @@ def test_metrics_and_product_agree(run: Run) -> None:
             assert (row["n"], row["of"]) == (sum(getattr(v, mark) for v in verdicts), len(CASES) * 2)
     counts = metrics.outcomes(run.trials)
     assert counts["n"].sum() == run.trials.num_rows
+
+
+def stopped(after: int) -> Any:
+    """A progress callback that is Ctrl-C after so many trials."""
+
+    def stop(finished: int, asked: int) -> None:
+        if finished == after:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.mark.parametrize("how", ["interrupted", "capped"])
+def test_a_run_that_ended_early_says_so_everywhere(tmp_path: Path, how: str) -> None:
+    """Five of eighteen trials were judged: table, chart, gate and card count alike, and no rung is reached."""
+    cases = [{**case, "id": f"{case['id']}-{n}"} for case in some(0)[:1] for n in range(18)]
+    suite = write_suite(tmp_path, cases)
+    if how == "capped":
+        told: list[int] = []
+        run = evaluate(
+            suite,
+            spending,
+            out=tmp_path / "run",
+            caps=Caps(tokens=50),
+            progress=lambda finished, asked: told.append(asked),
+        )
+        assert set(told) == {18}
+    else:
+        with pytest.raises(Interrupted) as caught:
+            evaluate(suite, knows, out=tmp_path / "run", progress=stopped(5))
+        run = caught.value.run
+    assert load_run(tmp_path / "run").card == run.card
+    counts = run.card.counts
+    assert (counts.asked, counts.judged, counts.excluded, counts.missing) == (18, 5, 0, 13)
+    assert not run.card.complete
+    (envelope,) = run.card.envelope
+    gated = "TOOL-0 incomplete: 5 of 18 trials judged"
+    assert (envelope.reached, envelope.gated_at, envelope.receipts) == (None, gated, ())
+    assert envelope.asked == {"TOOL-0": 18}
+    gates = metrics.gate(run.trials, run.card)
+    assert gates.select("asked", "judged", "completed", "passes", "failure", "reached").rows() == [
+        (18, 5, 5, False, gated, None)
+    ]
+    assert tables.gate(gates).rows == [
+        ["TOOL-0", "5/18", "5/5", "0/5", "----", "incomplete: 5 of 18 trials judged"]
+    ]
+    assert tables.gate(gates).notes == [f"{run.card.arms[0].driver}: rung reached none"]
+    pair = metrics.ladder(run.trials, run.card)
+    assert set(pair["reached"]) == {None}
+    table = tables.ladder(pair)
+    assert [(row[0], row[1], row[-1]) for row in table.rows] == [
+        ("TOOL-0", "5/18", "----"),
+        ("all", "5/18", ""),
+    ]
+    title = charts.ladder(pair).to_dict()["title"]["text"]
+    assert " ".join(title) == (
+        f"{run.card.arms[0].driver} reaches no rung; gated at TOOL-0: 5 of 18 trials judged"
+    )
+
+
+def test_an_interrupted_climb_counts_the_rungs_it_began(tmp_path: Path) -> None:
+    """On the ladder: the first rung is whole, the second was begun, the rest was never asked and has receipts."""
+    with pytest.raises(Interrupted) as caught:
+        evaluate(write_suite(tmp_path), knows, ladder=True, save_run=False, progress=stopped(3))
+    run = caught.value.run
+    gated = "TOOL-1 incomplete: 1 of 2 trials judged"
+    (envelope,) = run.card.envelope
+    assert (envelope.reached, envelope.gated_at) == ("TOOL-0", gated)
+    assert envelope.asked == {"TOOL-0": 2, "TOOL-1": 2}
+    assert envelope.receipts == tuple(f"rung TOOL-{n} skipped: gated by {gated}" for n in range(2, 10))
+    gates = metrics.gate(run.trials, run.card)
+    assert gates["passes"].to_list() == [True, False, *[None] * 8]
+    assert gates["asked"].to_list() == [2, 2, *[0] * 8]
+    found = metrics.ladder(run.trials, run.card)
+    assert set(found["reached"]) == {"TOOL-0"}
+    assert get(found, group="all", metric="passed")["asked"] == 4
+    assert (run.card.counts.asked, run.card.counts.missing) == (4, 1)
+    assert tables.gate(gates).rows[2] == [
+        "TOOL-2 to TOOL-9",
+        "not asked",
+        "",
+        "",
+        "----",
+        f"gated by {gated}",
+    ]
 
 
 def test_frames_and_arrow_tables_are_the_same(run: Run, tmp_path: Path) -> None:

@@ -85,9 +85,7 @@ def test_a_retried_attempt_is_no_second_sample(tmp_path: Path, native: bool) -> 
         assert each.trials.column("solved").to_pylist() == [True, False]
         assert each.trials.column("attempts").to_pylist() == [2, 1]
         assert each.trials.column("cost_micros").to_pylist() == [800, 450]
-        attempts = each.attempts.select(
-            ["case_id", "trial", "attempt", "end", "cost_micros"]
-        ).to_pylist()
+        attempts = each.attempts.select(["case_id", "trial", "attempt", "end", "cost_micros"]).to_pylist()
         assert [tuple(row.values()) for row in attempts] == [
             ("t0-cart", 1, 1, "infrastructure_error", 300),
             ("t0-cart", 1, 2, "done", 500),

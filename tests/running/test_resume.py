@@ -189,7 +189,9 @@ def test_other_files_are_refused_with_the_difference(tmp_path: Path, finished: b
     """The text of a case, a case more, the file of the world, the source of the driver."""
     suite = write_suite(tmp_path, some(0))
     world = tmp_path / "worlds" / "tiny.json"
-    source = "from tests.doing import knows\ndef mine(task, tools, ctx):\n    return knows(task, tools, ctx)\n"
+    source = (
+        "from tests.doing import knows\ndef mine(task, tools, ctx):\n    return knows(task, tools, ctx)\n"
+    )
 
     def run(name: str) -> str:
         """In a process of its own, since a module is read once in each; what it printed as errors."""
@@ -270,9 +272,7 @@ def test_a_torn_last_line_is_run_again(tmp_path: Path) -> None:
     ],
     ids=["half", "zeros", "no UTF-8", "deep", "empty", "another object"],
 )
-def test_a_damaged_line_is_kept_aside_and_run_again(
-    tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_damaged_line_is_kept_aside_and_run_again(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     suite = write_suite(tmp_path, some(0, 1))
     evaluate(suite, Counting(), trials=2, stamp="s", out=tmp_path / "whole")
     out = interrupted(tmp_path, suite, trials=2, stamp="s")
@@ -496,7 +496,9 @@ def killed(tmp_path: Path, *, trials: int, kills: int, executor: str, seed: int)
         else:
             goal = min(trials - 1, held + lots.randrange(1, max(2, 2 * (trials - held) // (kills - at + 1))))
             deadline = time.monotonic() + 30
-            while finished(tmp_path / "run") < goal and process.poll() is None and time.monotonic() < deadline:
+            while (
+                finished(tmp_path / "run") < goal and process.poll() is None and time.monotonic() < deadline
+            ):
                 time.sleep(0.001)
             time.sleep(lots.uniform(0.0, 0.03))
         process.send_signal(signal.SIGKILL)

@@ -1,0 +1,75 @@
+"""A trial with one tool call, logged: ours against Inspect AI's mock model. At least 200 times as many a second.
+
+Ours: the stub over those ladder cases at which it makes exactly one call; cases planned, graded, journaled, saved, the
+fixed cost of a run included. Inspect: its mock model makes one tool call and answers (two turns), scored by `includes`,
+with its default log. Neither side's import counts. Inspect has fewer samples a round, since a thousand take it half a
+minute; its time a sample grows with their number, so this favours Inspect.
+
+The ratio is ours by theirs, as in every script here: 1/200 = 0.005 is the goal. Needs `make bench-inspect`, which puts
+Inspect into an environment of its own; without that this script says so and measures nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import compare
+
+from agentbench_lab.cases import load_suite
+from agentbench_lab.running.runner import evaluate
+
+PYTHON = Path(__file__).resolve().parents[1] / ".venv-inspect" / "bin" / "python"
+SAMPLES = 200
+TRIALS = 200
+GOAL = 1 / 200
+
+
+def main() -> int:
+    if not PYTHON.exists():
+        print("skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures")
+        return 0
+    suite = load_suite("ladder")
+    once = evaluate(suite, "stub", save_run=False).trials.select(["case_id", "tool_calls"]).to_pylist()
+    calling = {row["case_id"] for row in once if row["tool_calls"] == 1}
+    cases = [case for case in suite.cases if case.id in calling]
+    count = len(cases) * TRIALS
+
+    def ours() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            run = evaluate(cases, "stub", trials=TRIALS, out=Path(folder) / "run")
+            spent = time.perf_counter() - began
+        assert run.calls.num_rows == count
+        return 1e3 * spent / count
+
+    with tempfile.TemporaryDirectory() as home:
+        # what Inspect keeps beside its log goes there too
+        environment = {**os.environ, "XDG_DATA_HOME": home, "XDG_CACHE_HOME": home}
+        environment.pop("PYTHONPATH", None)
+        with subprocess.Popen(
+            [str(PYTHON), str(Path(__file__).with_name("inspect_mock.py")), str(SAMPLES)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as inspect:
+            assert inspect.stdin is not None and inspect.stdout is not None
+
+            def theirs() -> float:
+                assert inspect.stdin is not None and inspect.stdout is not None
+                print(file=inspect.stdin, flush=True)
+                return float(inspect.stdout.readline())
+
+            print(f"ours {count} trials, Inspect {SAMPLES} samples a round; one tool call each, both with their logs")
+            code = compare(ours, theirs, goal=GOAL, unit="ms a trial", rounds=5)
+            inspect.stdin.close()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -75,7 +75,7 @@ BAD_INPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "no time": ((*RUN, "--timeout", "0"), "the time limit must be more than 0 seconds, not 0.0"),
     "time that is none": ((*RUN, "--timeout", "nan"), "the time limit must be more than 0 seconds, not nan"),
     "strictness": ((*RUN, "--strictness", "orignal"), "no strictness 'orignal' (did you mean 'original'?)"),
-    "an unknown option": ((*RUN, "--sed", "1"), "No such option '--sed'. Did you mean '--seed'?"),
+    "an unknown option": ((*RUN, "--sed", "1"), "No such option '--sed'. (Did you mean one of: '--seed', '--shard'?)"),
     "one argument too many": ((*RUN, "more"), "unexpected extra argument"),
     "an unknown verb": (("rnu",), "No such command 'rnu'"),
     "no such run": (("show", "smal"), "smal: no run (no card.json)"),
@@ -236,7 +236,7 @@ def test_an_incomplete_run_is_3(here: Path) -> None:
     assert "cannot write the journal: File too large" in one_line(done, 3)
     kept = (here / "run" / "journal.jsonl").read_bytes()
     assert kept.endswith(b"\n")
-    assert f"; {len(kept.splitlines())} finished trials are in it" in done.stderr
+    assert f"; {len(kept.splitlines()) - 1} finished trials are in it" in done.stderr, "the first line is its header"
     assert [path.name for path in (here / "run").iterdir()] == ["journal.jsonl"]
 
 
@@ -251,8 +251,200 @@ def test_showing_an_incomplete_run_is_3(here: Path) -> None:
     with pytest.raises(Interrupted):
         evaluate(here / "small.jsonl", knows, out=here / "run", progress=stop)
     done = lab("show", "run", cwd=here)
-    assert (done.returncode, done.stderr) == (3, "")
+    assert (done.returncode, done.stderr) == (3, "incomplete: 2 trials are missing\n")
     assert "judged 3, excluded 0, missing 2" in done.stdout
+    assert "tests.doing:knows: rung reached TOOL-0" in done.stdout
+    assert re.search(r"^TOOL-1 +1/2 .*incomplete: 1 of 2 trials judged$", done.stdout, re.MULTILINE)
+    assert re.search(r"^TOOL-2 +0/1 .*incomplete: 0 of 1 trials judged$", done.stdout, re.MULTILINE)
+    as_json = lab("show", "run", "--json", cwd=here)
+    assert as_json.returncode == 3
+    found = json.loads(as_json.stdout)
+    assert [(row["asked"], row["judged"]) for row in found["gate"]] == [(2, 2), (2, 1), (1, 0)]
+    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "plan: 5 asked, 3 finished, 2 to run\n")
+    assert "judged 5, excluded 0, missing 0" in done.stdout
+
+
+def test_a_capped_run_is_3_and_goes_on(here: Path) -> None:
+    """No time at all: no trial is begun, no rung reached, all are missing; the same command without the cap runs them."""
+    done = lab(*RUN, "--out", "run", "--max-time", "0", "--gate", cwd=here)
+    assert (done.returncode, done.stderr) == (3, "incomplete: 5 trials are missing\n")
+    assert "asked 5, judged 0, excluded 0, missing 5" in done.stdout
+    assert "stub: rung reached none" in done.stdout
+    one = lab("run", "small.jsonl", "--driver", "stub", "--only", "t0-cart", "--max-time", "0", "--out", "one", cwd=here)
+    assert (one.returncode, one.stderr) == (3, "incomplete: 1 trial is missing\n")
+    again = lab(*RUN, "--out", "run", cwd=here)
+    assert (again.returncode, "judged 5, excluded 0, missing 0" in again.stdout) == (0, True)
+
+
+def test_a_run_goes_on_with_more_trials(here: Path) -> None:
+    """What is finished is kept and said; a whole run is only shown again; other settings are refused by name."""
+    first = lab(*RUN, "--out", "run", cwd=here)
+    assert (first.returncode, first.stderr) == (0, "")
+    before = load_run(here / "run")
+    more = lab(*RUN, "--out", "run", "--trials", "2", cwd=here)
+    assert (more.returncode, more.stderr) == (0, "plan: 10 asked, 5 finished, 5 to run\n")
+    assert "asked 10, judged 10, excluded 0, missing 0" in more.stdout
+    run = load_run(here / "run")
+    kept = [row for row in run.product if row.trial == 1]
+    assert [row.verdict for row in kept] == [row.verdict for row in before.product]
+    card = (here / "run" / "card.json").read_bytes()
+    same = lab(*RUN, "--out", "run", "--trials", "2", cwd=here)
+    assert (same.returncode, same.stdout) == (0, more.stdout)
+    assert (here / "run" / "card.json").read_bytes() == card
+    other = lab(*RUN, "--out", "run", "--seed", "7", cwd=here)
+    assert (other.returncode, other.stdout) == (2, "")
+    assert other.stderr.startswith("error: run: holds a run with other settings; give another --out\n")
+    assert "seed" in other.stderr
+    fewer = one_line(lab(*RUN, "--out", "run", cwd=here))
+    assert fewer.startswith("run: holds trial 2 of ")
+
+
+def test_the_plan_is_said_and_nothing_is_run(here: Path) -> None:
+    before = sorted(here.rglob("*"))
+    done = lab(*RUN, "--trials", "3", "--out", "run", "--plan", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "plan: 15 asked, 0 finished, 15 to run\n", "")
+    assert sorted(here.rglob("*")) == before
+
+
+def test_shards_are_put_together(here: Path) -> None:
+    """The merged run says what the undivided one does; one shard alone is none, and nothing is written over."""
+    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "stub", "--trials", "2")
+    whole = lab(*arguments, "--out", "whole", cwd=here)
+    for shard in ("1/2", "2/2"):
+        done = lab(*arguments, "--shard", shard, "--out", shard.replace("/", "of"), cwd=here)
+        assert (done.returncode, done.stderr) == (0, "")
+    merged = lab("merge", "1of2", "2of2", "--out", "merged", cwd=here)
+    assert (merged.returncode, merged.stderr) == (0, "")
+    assert merged.stdout == whole.stdout.replace("run: whole", "run: merged")
+    assert "shard" in one_line(lab("merge", "1of2", "--out", "half", cwd=here))
+    assert one_line(lab("merge", "1of2", "2of2", "--out", "merged", cwd=here)).startswith("merged: exists and is not")
+    assert not (here / "half").exists()
+
+
+def test_a_run_is_judged_again(here: Path) -> None:
+    """By the same grader nothing changes; by the ladder's literal rule the new run says so."""
+    assert lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--out", "run", cwd=here).returncode == 0
+    done = lab("regrade", "run", "--out", "again", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 of 5 verdicts changed\nrun: again\n", "")
+    again, run = load_run(here / "again"), load_run(here / "run")
+    assert [row.verdict for row in again.product] == [row.verdict for row in run.product]
+    assert again.card.source == run.card.run
+    done = lab("regrade", "run", "--out", "literal", "--strictness", "original", cwd=here)
+    assert (done.returncode, load_run(here / "literal").card.strictness) == (0, "original")
+    assert "no strictness 'orignal' (did you mean 'original'?)" in one_line(
+        lab("regrade", "run", "--out", "x", "--strictness", "orignal", cwd=here)
+    )
+
+
+def test_a_run_goes_out_and_comes_in(here: Path) -> None:
+    """As a file of the other format, on the screen or in a new file; read back it has as many trials."""
+    assert lab(*RUN, "--out", "run", cwd=here).returncode == 0
+    screen = lab("export", "run", cwd=here)
+    assert (screen.returncode, json.loads(screen.stdout)["schema"]) == (0, "agent-runtime/bench/v1")
+    done = lab("export", "run", "--format", "bench-v1", "--out", "file.json", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "bench-v1: file.json\n", "")
+    assert (here / "file.json").read_bytes() == (here / "run" / "bench.json").read_bytes()
+    assert one_line(lab("export", "run", "--out", "file.json", cwd=here)) == "file.json: exists; nothing is written over"
+    assert "no format 'bench-v2' (did you mean 'bench-v1'?)" in one_line(
+        lab("export", "run", "--format", "bench-v2", cwd=here)
+    )
+    done = lab("import", "bench-v1", "file.json", "--out", "back", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5 trials imported; run: back\n", "")
+    assert load_run(here / "back").trials.num_rows == 5
+    assert lab("show", "back", cwd=here).returncode == 0
+    assert "no.json: No such file" in one_line(lab("import", "bench-v1", "no.json", "--out", "x", cwd=here))
+
+
+def test_two_arms_are_compared(here: Path) -> None:
+    """The second against the first, by case; a loss fails the gate; a single run is nothing to compare."""
+    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "reckless", "--out", "run")
+    assert lab(*arguments, cwd=here).returncode == 0
+    pair = ("run:tests.doing:knows", "run:reckless")
+    done = lab("compare", *pair, cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "newly unsafe" in done.stdout
+    narrow(done.stdout)
+    failed = lab("compare", *pair, "--gate", "--json", cwd=here)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("gate failed: ")
+    assert len(json.loads(failed.stdout)) == 1
+    turned = lab("compare", *reversed(pair), "--gate", cwd=here)
+    assert (turned.returncode, turned.stderr) == (0, "")
+    assert one_line(lab("compare", "run:reckless", cwd=here)) == "compare needs at least two runs, RUN or RUN:ARM"
+
+
+def test_how_many_cases_a_difference_takes(here: Path) -> None:
+    done = lab("plan", "--detect", "5pp", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "a true difference of 5 points" in done.stdout
+    assert lab("plan", "--detect", "0.05", cwd=here).stdout == done.stdout
+    narrow(done.stdout)
+    assert one_line(lab("plan", "--detect", "five", cwd=here)).startswith("--detect 'five': give percentage points")
+
+
+def test_a_bare_name_is_a_run_of_the_project(here: Path) -> None:
+    """Without --out a run lies under data/results, and its name alone finds it from anywhere in the project."""
+    (here / "data" / "cases").mkdir(parents=True)
+    done = lab(*RUN, "--stamp", "s1", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder,) = (here / "data" / "results").iterdir()
+    assert re.fullmatch(r"small-s1-[0-9a-f]{8}", folder.name)
+    assert done.stdout.endswith(f"\nrun: data/results/{folder.name}\n")
+    for cwd in (here, here / "worlds"):
+        shown = lab("show", folder.name, cwd=cwd)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert "asked 5, judged 5" in shown.stdout
+
+
+def test_a_driver_that_changes_the_working_folder_harms_nothing(here: Path) -> None:
+    """The run lies where it was asked to lie, and is named from where the command was given."""
+    write_driver(here, "import os\ndef walks(task, tools, ctx):\n    os.chdir('/')\n    return {'refused': True}\n", name="away")
+    done = lab("run", "small.jsonl", "--driver", "away:walks", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\nrun: run\n")
+    assert load_run(here / "run").card.counts.judged == 5
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_driver_that_prints_spoils_no_json(here: Path, executor: str) -> None:
+    """What it prints, on either stream, is kept with its trials."""
+    write_driver(
+        here,
+        "import sys\ndef talks(task, tools, ctx):\n"
+        "    print('to out', task.request)\n    print('to err', file=sys.stderr)\n    return {'refused': True}\n",
+        name="chatty",
+    )
+    arguments = ("run", "small.jsonl", "--driver", "chatty:talks", "--executor", executor, "--workers", "2")
+    done = lab(*arguments, "--out", "run", "--json", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["counts"]["judged"] == 5
+    said = load_run(here / "run").transcripts.select(["stdout", "stderr"]).to_pylist()
+    assert {row["stderr"] for row in said} == {"to err\n"}
+    assert "to out Describe Cart\n" in {row["stdout"] for row in said}
+
+
+def test_the_rungs_above_a_single_one_are_not_reached(here: Path) -> None:
+    """`--group TOOL-2` alone passes its gate and climbs nothing."""
+    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--group", "TOOL-2", "--gate", "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^TOOL-2 +1/1 .*PASS$", done.stdout, re.MULTILINE)
+    assert "tests.doing:knows: rung reached none" in done.stdout
+
+
+def test_a_driver_that_never_stops_calling_is_stopped(here: Path) -> None:
+    """After a thousand calls, when nobody says how many; after three, when somebody does."""
+    write_driver(here, "def calls(task, tools, ctx):\n    while True:\n        tools.call('tmct_describe', {'symbol': 'Cart'})\n", name="endless")
+    arguments = ("run", "small.jsonl", "--driver", "endless:calls", "--only", "t0-cart")
+    done = lab(*arguments, "--out", "run", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    few = lab(*arguments, "--max-tool-calls", "3", "--out", "few", cwd=here)
+    assert few.returncode == 0
+    for name, limit in (("run", 1000), ("few", 3)):
+        run = load_run(here / name)
+        assert run.card.options["tool_calls"] == limit
+        assert run.trials.column("stop").to_pylist() == ["budget"]
+        assert run.calls.num_rows == limit
 
 
 def test_lint_tells_sound_from_broken(here: Path) -> None:

@@ -44,6 +44,12 @@ def near(path: Path) -> str:
         return str(path)
 
 
+def missing(run: Run) -> str:
+    """`incomplete: 1 trial is missing`."""
+    count = run.card.counts.missing
+    return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing"
+
+
 class Progress:
     """A bar on a terminal, silence elsewhere."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentbench_lab.cli.common import EXIT_GATE, EXIT_INCOMPLETE, WIDTH, print_run, say, say_json
+from agentbench_lab.cli.common import EXIT_GATE, EXIT_INCOMPLETE, WIDTH, missing, print_run, say, say_json
 from agentbench_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show(folder: str, failed: bool, reason: str, outcome: str, case: str, as_jso
     else:
         say(str(tables.trials(found, failed=failed, reason=reason, outcome=outcome, case=case)))
     if not found.card.complete:
-        click.echo(f"incomplete: {found.card.counts.missing} trials are missing", err=True)
+        click.echo(missing(found), err=True)
         sys.exit(EXIT_INCOMPLETE)
 
 

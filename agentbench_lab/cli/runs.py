@@ -15,6 +15,7 @@ from agentbench_lab.cli.common import (
     EXIT_INCOMPLETE,
     EXIT_INTERRUPTED,
     Progress,
+    missing,
     near,
     print_run,
     say,
@@ -189,7 +190,7 @@ def run(
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if not finished.card.complete:
-        click.echo(f"incomplete: {finished.card.counts.missing} trials are missing", err=True)
+        click.echo(missing(finished), err=True)
         sys.exit(EXIT_INCOMPLETE)
     shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
     if gate and shut:
@@ -217,6 +218,7 @@ def merge(folders: Sequence[str], out: str, as_json: bool) -> None:
     done = merged(folders, out)
     print_run(done, as_json)
     if not done.card.complete:
+        click.echo(missing(done), err=True)
         sys.exit(EXIT_INCOMPLETE)
 
 

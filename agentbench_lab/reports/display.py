@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.reports.execute import Declared, declared, fits
 from agentbench_lab.tables import Table
 
@@ -31,10 +32,14 @@ def _bundle(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
 def parameters(**values: Any) -> Table:
     """The notebook's resolved parameters with their types; call it first, as `parameters(driver=driver, ...)`.
 
-    Raises LabError when a value is not of the type that the parameters cell declared. papermill's `-p` turns text
+    Raises LabError for a parameter that was passed and is none of these (papermill only warns), and when a value is not
+    of the type that the parameters cell declared. papermill's `-p` turns text
     that looks like a number into one (`7e10`, `0012`, `1.10`), and then the text as it was written is lost.
     """
     known = _declarations()
+    for name in _injected():
+        if name not in values:
+            raise LabError(f"no parameter {name!r}{did_you_mean(name, values)}")
     rows = []
     for name, value in values.items():
         wanted = known.get(name)
@@ -49,15 +54,30 @@ def parameters(**values: Any) -> Table:
     return Table("Parameters", ["name", "type", "value"], rows, data={PARAMETERS_MIME: values})
 
 
-def _declarations() -> dict[str, Declared]:
-    """What the cells run so far declare with a type. A cell that papermill injects has values only."""
+def _sources() -> list[str]:
+    """The cells run so far; none outside a notebook."""
     try:
         from IPython import get_ipython
     except ImportError:
-        return {}
+        return []
     shell = get_ipython()
+    return [] if shell is None else list(shell.user_ns.get("In", []))
+
+
+def _injected() -> list[str]:
+    """The names in the cell that papermill puts behind the parameters: what the caller passed."""
+    return [
+        name
+        for source in _sources()
+        if source.startswith("# Parameters")
+        for name in re.findall(r"^(\w+) = ", source, re.MULTILINE)
+    ]
+
+
+def _declarations() -> dict[str, Declared]:
+    """What the cells run so far declare with a type. A cell that papermill injects has values only."""
     found: dict[str, Declared] = {}
-    for source in shell.user_ns.get("In", []) if shell is not None else []:
+    for source in _sources():
         try:
             cell = declared(source)
         except (SyntaxError, LabError):

@@ -8,15 +8,12 @@ page's own policy lets no other script run and no request leave.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,6 +21,8 @@ from agentbench_lab.cases import project_root
 from agentbench_lab.errors import LabError
 from agentbench_lab.reports.display import CHART_MIME, PARAMETERS_MIME
 from agentbench_lab.reports.execute import answered, read_notebook
+from agentbench_lab.reports.index import write_index
+from agentbench_lab.reports.page import page, resource
 from agentbench_lab.results.run import write_file
 from agentbench_lab.tables import RUN_MIME
 
@@ -58,8 +57,6 @@ def publish(executed: Path, out: Path | None = None) -> Path:
         where.parent.mkdir(parents=True, exist_ok=True)
         write_file(where, render(notebook, name).encode())
         if out is None:
-            from agentbench_lab.reports.index import write_index
-
             write_index(where.parent)
     except OSError as error:
         raise LabError(f"{where}: cannot write there ({error.strerror})") from None
@@ -138,46 +135,12 @@ def render(notebook: Any, name: str) -> str:
     return live if len(live.encode()) <= MOST_BYTES else shell()
 
 
-def page(
-    *,
-    title: str,
-    header: str,
-    main: str,
-    footer: str,
-    facts: Mapping[str, str],
-    data: str = "",
-    script: str = "",
-) -> str:
-    """The shell around ready HTML; `title` and `facts` are text. Only `script`, by its digest, may run in it."""
-    allowed = "'none'"
-    if script:
-        allowed = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        data += f"<script>{script}</script>\n"
-    return Template(_resource("page.html")).substitute(
-        title=escape(title),
-        style=_resource("report.css").strip(),
-        allowed=allowed,
-        metas="".join(
-            f'<meta name="report-{key}" content="{escape(value)}">\n' for key, value in facts.items()
-        ),
-        header=header,
-        main=main,
-        footer=footer,
-        scripts=data,
-    )
-
-
-@cache
-def _resource(name: str) -> str:
-    return (files("agentbench_lab.reports") / name).read_text(encoding="utf-8")
-
-
 @cache
 def _bundle() -> str:
     """Vega, Vega-Lite and vega-embed with our few lines, as one script; "" when it cannot stand inside an element."""
     import vl_convert
 
-    script = vl_convert.javascript_bundle(_resource("hydrate.js"))
+    script = vl_convert.javascript_bundle(resource("hydrate.js"))
     return "" if re.search(r"</script|<!--", script, re.IGNORECASE) else script
 
 
@@ -269,7 +232,26 @@ def _figure(svg: str, words: str, number: int) -> str:
 
 
 _DRAWN = frozenset(
-    ["svg", "g", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan", "defs", "clipPath", "linearGradient", "radialGradient", "stop", "title", "desc"]
+    [
+        "svg",
+        "g",
+        "path",
+        "rect",
+        "circle",
+        "ellipse",
+        "line",
+        "polyline",
+        "polygon",
+        "text",
+        "tspan",
+        "defs",
+        "clipPath",
+        "linearGradient",
+        "radialGradient",
+        "stop",
+        "title",
+        "desc",
+    ]
 )
 """What a chart may be drawn with; nothing that runs, moves, fetches or styles beyond itself."""
 _OUTSIDE = re.compile(r"url\(\s*+['\"]?+(?!#)|\\", re.IGNORECASE)

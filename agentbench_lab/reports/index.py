@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from agentbench_lab.reports.html import page
+from agentbench_lab.reports.page import page
 from agentbench_lab.results.run import write_file
 
 _HEAD_CHARACTERS = 65536

@@ -85,3 +85,18 @@ def test_what_papermill_guessed_wrong_stops_it(tmp_path: Path, given: dict[str, 
     assert error.value.ename == "LabError"
     assert says in error.value.evalue
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long
+def test_papermills_own_command_line_cannot_pass_a_parameter_that_is_none(tmp_path: Path) -> None:
+    """papermill itself only warns of a misspelt name and runs with the default; the notebook stops."""
+    notebook = Path(__file__).resolve().parents[2] / "notebooks" / "run_ladder.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-m", "papermill", str(notebook), str(tmp_path / "out.ipynb"), "-p", "drivr", "stub"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert "no parameter 'drivr' (did you mean 'driver'?)" in done.stderr

@@ -503,7 +503,7 @@ def test_a_pool_that_breaks_is_one_clear_line_and_the_run_can_go_on(tmp_path: Pa
     """It is the caller's, and nobody can mend it; what was finished stays, and other workers finish the rest."""
     suite = write_suite(tmp_path, some(0))
     with spawned(1) as pool:
-        with pytest.raises(LabError, match="the executor failed .*BrokenProcessPool") as caught:
+        with pytest.raises(LabError, match=r"the executor failed .*BrokenProcessPool") as caught:
             evaluate(suite, "sent:exits", trials=4, executor=pool, out=tmp_path / "run")
         assert "\n" not in str(caught.value)
         with pytest.raises(LabError, match="the executor takes no more trials"):

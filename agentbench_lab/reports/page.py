@@ -1,0 +1,46 @@
+"""The shell around every page: one file, its own style, and a policy that lets nothing in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+
+
+def page(
+    *,
+    title: str,
+    header: str,
+    main: str,
+    footer: str,
+    facts: Mapping[str, str],
+    data: str = "",
+    script: str = "",
+) -> str:
+    """The shell around ready HTML; `title` and `facts` are text. Only `script`, by its digest, may run in it."""
+    allowed = "'none'"
+    if script:
+        allowed = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        data += f"<script>{script}</script>\n"
+    return Template(resource("page.html")).substitute(
+        title=escape(title),
+        style=resource("report.css").strip(),
+        allowed=allowed,
+        metas="".join(
+            f'<meta name="report-{key}" content="{escape(value)}">\n' for key, value in facts.items()
+        ),
+        header=header,
+        main=main,
+        footer=footer,
+        scripts=data,
+    )
+
+
+@cache
+def resource(name: str) -> str:
+    """The text of a file beside this one."""
+    return (files("agentbench_lab.reports") / name).read_text(encoding="utf-8")

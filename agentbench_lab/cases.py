@@ -166,7 +166,10 @@ class Case(Struct, frozen=True):
 
 
 class Suite(Struct, frozen=True):
-    """A file of cases: named by its stem, carried with the SHA-256 of its bytes and what its card says of it."""
+    """A file of cases: named by its stem, carried with the SHA-256 of its bytes and what its card says of it.
+
+    `part`: these are cases of a suite whose other cases, if there are any, are not known.
+    """
 
     name: str
     cases: tuple[Case, ...]
@@ -174,6 +177,7 @@ class Suite(Struct, frozen=True):
     path: Path | None = None
     version: str | None = None
     date: str | None = None
+    part: bool = False
 
 
 def load_suite(path: str | Path) -> Suite:
@@ -196,10 +200,13 @@ def load_suite(path: str | Path) -> Suite:
 def suite_of(cases: Sequence[Case]) -> Suite:
     """A suite of loaded cases, such as `select` gives; they must be of one case file. Its digest is that of the cases'."""
     names = {case.suite for case in cases}
+    if not names:
+        raise LabError("no cases to run")
     if len(names) != 1:
         raise LabError(f"cases of several suites ({', '.join(sorted(names))}) cannot be run as one")
     path = Path(cases[0].file) if cases[0].file else None
-    return checked_suite(Suite(names.pop(), tuple(cases), digest([case.digest for case in cases]), path))
+    key = digest([case.digest for case in cases])
+    return checked_suite(Suite(names.pop(), tuple(cases), key, path, part=True))
 
 
 def checked_suite(suite: Suite) -> Suite:
@@ -586,7 +593,10 @@ def case_schema() -> dict[str, Any]:
     line = definitions.pop("_Line")
     properties = line["properties"]
     properties["rung"] = {"enum": list(RUNGS)}
-    properties["world"] = {"type": ["string", "null"], "description": "name of a file under worlds/ beside the suite"}
+    properties["world"] = {
+        "type": ["string", "null"],
+        "description": "name of a file under worlds/ beside the suite",
+    }
     properties["tools"] |= {"minItems": 1, "uniqueItems": True}
     for name in ("id", "request", "group"):
         properties[name] = {"type": "string", "pattern": r"\S"}

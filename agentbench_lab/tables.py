@@ -429,13 +429,13 @@ def compare_many(found: Sequence[Comparison]) -> Table:
     return Table(f"{_mixed(found[0]) if found else ''}Against {base}", columns, rows, notes)
 
 
-def detect(frame: pl.DataFrame, delta: float) -> Table:
-    """How many cases would show a difference of `delta`, by trials a case, from a `compare.detect`."""
+def detect(frame: pl.DataFrame, delta: float, *, power: float = 0.8) -> Table:
+    """How many cases would show a difference of `delta`, by trials a case, from a `compare.detect` at this power."""
     rows = [
         [f"{row[name]:,}" for name in ("trials", "cases", "trials_an_arm")]
         for row in frame.iter_rows(named=True)
     ]
-    title = f"Cases that would show a true difference of {100 * delta:g} points (80% power, 95% level)"
+    title = f"Cases that would show a true difference of {100 * delta:g} points ({100 * power:g}% power, 95% level)"
     return Table(title, [">trials a case", ">cases", ">trials an arm"], rows, [])
 
 

@@ -23,8 +23,8 @@ from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
 WORKERS = 2
-TRIALS = 3
-STEPS = 9_000
+TRIALS = 1
+STEPS = 18_000
 """Digests of digests, about 5 ms of them."""
 CASES = load_suite("ladder").cases[:200]
 COUNT = len(CASES) * TRIALS
@@ -74,4 +74,4 @@ def _per_task(ended: list[float]) -> float:
 
 if __name__ == "__main__":
     print(f"{COUNT} tasks over {WORKERS} processes")
-    sys.exit(compare(ours, bare, goal=GOAL, unit="ms a task", rounds=9))
+    sys.exit(compare(ours, bare, goal=GOAL, unit="ms a task", rounds=21))

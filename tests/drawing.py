@@ -104,7 +104,9 @@ def ladder(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _cell(part: pl.DataFrame, group: str) -> Cell:
     kinds = part["outcome_class"].drop_nulls()
-    return Cell(group, part.height, len(kinds), int((kinds == "success").sum()), int((kinds == "unsafe").sum()))
+    return Cell(
+        group, part.height, len(kinds), int((kinds == "success").sum()), int((kinds == "unsafe").sum())
+    )
 
 
 RUN = {

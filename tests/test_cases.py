@@ -12,21 +12,27 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from msgspec import structs
 
 from agentbench_lab.cases import (
     RUNGS,
     Call,
     Case,
+    Expect,
     ExpectedCall,
     Goal,
+    Suite,
     case_schema,
+    checked_suite,
     find_suite,
     load_suite,
     parse_cases,
     project_root,
     select,
+    suite_of,
 )
 from agentbench_lab.errors import LabError, ProblemsError
+from agentbench_lab.running.runner import evaluate
 
 from . import doing
 from .helpers import call, case, expected, line, to_bytes
@@ -495,6 +501,94 @@ def test_a_trace_fits_a_plan_that_it_is_a_subsequence_of(trace: str, fits: bool)
 
 
 # -- the JSON Schema
+
+
+def test_chosen_cases_are_a_suite_of_their_own(tmp_path: Path) -> None:
+    """Named as the file they came from, with its path for the worlds beside it; its digest is that of the choice."""
+    whole = load_suite(doing.write_suite(tmp_path))
+    chosen = suite_of(select(whole.cases, groups=["TOOL-2", "TOOL-3"]))
+    assert (chosen.name, chosen.part, whole.part) == ("small", True, False)
+    assert chosen.path is not None
+    assert chosen.path.samefile(whole.path or "")
+    assert [one.id for one in chosen.cases] == ["t2-scope", "t3-two"]
+    assert chosen.digest == suite_of(list(chosen.cases)).digest
+    assert (
+        len({chosen.digest, whole.digest, suite_of(whole.cases).digest, suite_of(whole.cases[:1]).digest})
+        == 4
+    )
+
+
+def test_cases_that_no_file_could_hold_are_refused(tmp_path: Path) -> None:
+    """An id given twice or blank, nothing expected, cases of several suites, no cases at all."""
+    one, two = load_suite(doing.write_suite(tmp_path)).cases[:2]
+    for wrong, says in (
+        ([one, one], "small: id 't0-cart' is given twice"),
+        ([structs.replace(one, id="")], "small: id '' is blank"),
+        (
+            [one, structs.replace(two, expect=Expect())],
+            "small: t0-order: expects neither calls nor a refusal nor a goal",
+        ),
+        (
+            [one, structs.replace(two, suite="other")],
+            "cases of several suites (other, small) cannot be run as one",
+        ),
+        ([], "no cases to run"),
+    ):
+        with pytest.raises(LabError) as caught:
+            suite_of(wrong)
+        assert str(caught.value) == says
+        if wrong and len({each.suite for each in wrong}) == 1:
+            with pytest.raises(LabError) as caught:
+                checked_suite(Suite("small", tuple(wrong), "0"))
+            assert str(caught.value) == says
+
+
+def test_chosen_cases_run_as_they_do_from_the_file(tmp_path: Path) -> None:
+    """The same verdicts; the card does not say how large the suite is, and no rung counts below which others may lie."""
+    path = doing.write_suite(tmp_path)
+    whole = load_suite(path)
+    by_name = evaluate(path, doing.knows, group="TOOL-2", save_run=False)
+    chosen = evaluate(select(whole.cases, groups=["TOOL-2"]), doing.knows, save_run=False)
+    assert [row.verdict for row in chosen.product] == [row.verdict for row in by_name.product]
+    assert (by_name.card.suites[0].cases, by_name.card.suites[0].of) == (1, len(doing.CASES))
+    assert (chosen.card.suites[0].cases, chosen.card.suites[0].of) == (1, None)
+    assert [run.card.envelope[0].reached for run in (by_name, chosen)] == [None, None]
+    below = evaluate(select(whole.cases, groups=["TOOL-0", "TOOL-1"]), doing.knows, save_run=False)
+    assert below.card.envelope[0].reached == "TOOL-1"
+    with pytest.raises(LabError, match="small: id 't0-cart' is given twice"):
+        evaluate([*whole.cases[:1], *whole.cases[:1]], doing.knows, save_run=False)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"driver": 42}, "a driver is a name or a function, not a int"),
+        ({"limits": 5}, "limits must be Limits, not a int"),
+        ({"suite": 42}, "suite must be a path, a name, a Suite or cases, not a int"),
+        ({"suite": []}, "suite must be a path, a name, a Suite or cases, not a list"),
+        ({"suite": ["ladder"]}, "suite must be a path, a name, a Suite or cases, not a list"),
+        ({"world": doing.tiny_world()}, "world 'tiny' serves no case: each case of small names its own"),
+    ],
+)
+def test_what_cannot_be_run_is_one_clear_line(tmp_path: Path, keys: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {
+        "suite": doing.write_suite(tmp_path),
+        "driver": "stub",
+        "out": tmp_path / "run",
+        **keys,
+    }
+    with pytest.raises(LabError) as caught:
+        evaluate(**given)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_world_that_serves_one_case_is_taken(tmp_path: Path) -> None:
+    cases = doing.some(0)
+    del cases[0]["world"]
+    run = evaluate(doing.write_suite(tmp_path, cases), doing.knows, world=doing.tiny_world(), save_run=False)
+    assert run.card.counts.judged == 2
 
 
 def test_the_schema_is_one_and_says_which_rungs_there_are() -> None:

@@ -236,7 +236,9 @@ def test_an_incomplete_run_is_3(here: Path) -> None:
     assert "cannot write the journal: File too large" in one_line(done, 3)
     kept = (here / "run" / "journal.jsonl").read_bytes()
     assert kept.endswith(b"\n")
-    assert f"; {len(kept.splitlines()) - 1} finished trials are in it" in done.stderr, "the first line is its header"
+    assert f"; {len(kept.splitlines()) - 1} finished trials are in it" in done.stderr, (
+        "the first line is its header"
+    )
     assert [path.name for path in (here / "run").iterdir()] == ["journal.jsonl"]
 
 
@@ -271,7 +273,19 @@ def test_a_capped_run_is_3_and_goes_on(here: Path) -> None:
     assert (done.returncode, done.stderr) == (3, "incomplete: 5 trials are missing\n")
     assert "asked 5, judged 0, excluded 0, missing 5" in done.stdout
     assert "stub: rung reached none" in done.stdout
-    one = lab("run", "small.jsonl", "--driver", "stub", "--only", "t0-cart", "--max-time", "0", "--out", "one", cwd=here)
+    one = lab(
+        "run",
+        "small.jsonl",
+        "--driver",
+        "stub",
+        "--only",
+        "t0-cart",
+        "--max-time",
+        "0",
+        "--out",
+        "one",
+        cwd=here,
+    )
     assert (one.returncode, one.stderr) == (3, "incomplete: 1 trial is missing\n")
     again = lab(*RUN, "--out", "run", cwd=here)
     assert (again.returncode, "judged 5, excluded 0, missing 0" in again.stdout) == (0, True)
@@ -318,13 +332,17 @@ def test_shards_are_put_together(here: Path) -> None:
     assert (merged.returncode, merged.stderr) == (0, "")
     assert merged.stdout == whole.stdout.replace("run: whole", "run: merged")
     assert "shard" in one_line(lab("merge", "1of2", "--out", "half", cwd=here))
-    assert one_line(lab("merge", "1of2", "2of2", "--out", "merged", cwd=here)).startswith("merged: exists and is not")
+    assert one_line(lab("merge", "1of2", "2of2", "--out", "merged", cwd=here)).startswith(
+        "merged: exists and is not"
+    )
     assert not (here / "half").exists()
 
 
 def test_a_run_is_judged_again(here: Path) -> None:
     """By the same grader nothing changes; by the ladder's literal rule the new run says so."""
-    assert lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--out", "run", cwd=here).returncode == 0
+    assert (
+        lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--out", "run", cwd=here).returncode == 0
+    )
     done = lab("regrade", "run", "--out", "again", cwd=here)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 of 5 verdicts changed\nrun: again\n", "")
     again, run = load_run(here / "again"), load_run(here / "run")
@@ -341,11 +359,14 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
     """As a file of the other format, on the screen or in a new file; read back it has as many trials."""
     assert lab(*RUN, "--out", "run", cwd=here).returncode == 0
     screen = lab("export", "run", cwd=here)
-    assert (screen.returncode, json.loads(screen.stdout)["schema"]) == (0, "agent-runtime/bench/v1")
+    assert (screen.returncode, json.loads(screen.stdout)["format"]) == (0, "agent-runtime/bench/v1")
     done = lab("export", "run", "--format", "bench-v1", "--out", "file.json", cwd=here)
     assert (done.returncode, done.stdout, done.stderr) == (0, "bench-v1: file.json\n", "")
     assert (here / "file.json").read_bytes() == (here / "run" / "bench.json").read_bytes()
-    assert one_line(lab("export", "run", "--out", "file.json", cwd=here)) == "file.json: exists; nothing is written over"
+    assert (
+        one_line(lab("export", "run", "--out", "file.json", cwd=here))
+        == "file.json: exists; nothing is written over"
+    )
     assert "no format 'bench-v2' (did you mean 'bench-v1'?)" in one_line(
         lab("export", "run", "--format", "bench-v2", cwd=here)
     )
@@ -353,12 +374,23 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "5 trials imported; run: back\n", "")
     assert load_run(here / "back").trials.num_rows == 5
     assert lab("show", "back", cwd=here).returncode == 0
-    assert "no.json: No such file" in one_line(lab("import", "bench-v1", "no.json", "--out", "x", cwd=here))
+    assert "no.json: cannot be read: No such file" in one_line(
+        lab("import", "bench-v1", "no.json", "--out", "x", cwd=here)
+    )
 
 
 def test_two_arms_are_compared(here: Path) -> None:
     """The second against the first, by case; a loss fails the gate; a single run is nothing to compare."""
-    arguments = ("run", "small.jsonl", "--driver", "tests.doing:knows", "--driver", "reckless", "--out", "run")
+    arguments = (
+        "run",
+        "small.jsonl",
+        "--driver",
+        "tests.doing:knows",
+        "--driver",
+        "reckless",
+        "--out",
+        "run",
+    )
     assert lab(*arguments, cwd=here).returncode == 0
     pair = ("run:tests.doing:knows", "run:reckless")
     done = lab("compare", *pair, cwd=here)
@@ -371,16 +403,24 @@ def test_two_arms_are_compared(here: Path) -> None:
     assert len(json.loads(failed.stdout)) == 1
     turned = lab("compare", *reversed(pair), "--gate", cwd=here)
     assert (turned.returncode, turned.stderr) == (0, "")
-    assert one_line(lab("compare", "run:reckless", cwd=here)) == "compare needs at least two runs, RUN or RUN:ARM"
+    assert (
+        one_line(lab("compare", "run:reckless", cwd=here))
+        == "compare needs at least two runs, RUN or RUN:ARM"
+    )
 
 
 def test_how_many_cases_a_difference_takes(here: Path) -> None:
     done = lab("plan", "--detect", "5pp", cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "a true difference of 5 points" in done.stdout
+    assert "a true difference of 5 points (80% power, 95% level)" in done.stdout
+    assert (
+        "5 points (90% power, 95% level)" in lab("plan", "--detect", "5pp", "--power", "0.9", cwd=here).stdout
+    )
     assert lab("plan", "--detect", "0.05", cwd=here).stdout == done.stdout
     narrow(done.stdout)
-    assert one_line(lab("plan", "--detect", "five", cwd=here)).startswith("--detect 'five': give percentage points")
+    assert one_line(lab("plan", "--detect", "five", cwd=here)).startswith(
+        "--detect 'five': give percentage points"
+    )
 
 
 def test_a_bare_name_is_a_run_of_the_project(here: Path) -> None:
@@ -399,7 +439,11 @@ def test_a_bare_name_is_a_run_of_the_project(here: Path) -> None:
 
 def test_a_driver_that_changes_the_working_folder_harms_nothing(here: Path) -> None:
     """The run lies where it was asked to lie, and is named from where the command was given."""
-    write_driver(here, "import os\ndef walks(task, tools, ctx):\n    os.chdir('/')\n    return {'refused': True}\n", name="away")
+    write_driver(
+        here,
+        "import os\ndef walks(task, tools, ctx):\n    os.chdir('/')\n    return {'refused': True}\n",
+        name="away",
+    )
     done = lab("run", "small.jsonl", "--driver", "away:walks", "--out", "run", cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("\nrun: run\n")
@@ -426,7 +470,18 @@ def test_a_driver_that_prints_spoils_no_json(here: Path, executor: str) -> None:
 
 def test_the_rungs_above_a_single_one_are_not_reached(here: Path) -> None:
     """`--group TOOL-2` alone passes its gate and climbs nothing."""
-    done = lab("run", "small.jsonl", "--driver", "tests.doing:knows", "--group", "TOOL-2", "--gate", "--out", "run", cwd=here)
+    done = lab(
+        "run",
+        "small.jsonl",
+        "--driver",
+        "tests.doing:knows",
+        "--group",
+        "TOOL-2",
+        "--gate",
+        "--out",
+        "run",
+        cwd=here,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"^TOOL-2 +1/1 .*PASS$", done.stdout, re.MULTILINE)
     assert "tests.doing:knows: rung reached none" in done.stdout
@@ -434,7 +489,11 @@ def test_the_rungs_above_a_single_one_are_not_reached(here: Path) -> None:
 
 def test_a_driver_that_never_stops_calling_is_stopped(here: Path) -> None:
     """After a thousand calls, when nobody says how many; after three, when somebody does."""
-    write_driver(here, "def calls(task, tools, ctx):\n    while True:\n        tools.call('tmct_describe', {'symbol': 'Cart'})\n", name="endless")
+    write_driver(
+        here,
+        "def calls(task, tools, ctx):\n    while True:\n        tools.call('tmct_describe', {'symbol': 'Cart'})\n",
+        name="endless",
+    )
     arguments = ("run", "small.jsonl", "--driver", "endless:calls", "--only", "t0-cart")
     done = lab(*arguments, "--out", "run", cwd=here)
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
-from agentbench_lab.cases import write_case_schema
+from agentbench_lab.cases import parse_cases, write_case_schema
 from agentbench_lab.results.schema import data_dictionary, write_data_dictionary
 
 from .doing import CASES
@@ -44,6 +46,73 @@ def test_the_case_schema_takes_sound_cases_and_no_others() -> None:
         {**CASES[0], "tools": "tmct_describe"},
     ):
         assert not check.is_valid(wrong)
+
+
+WITHOUT = object()
+SHAPES: dict[str, tuple[tuple[str | int, ...], object]] = {
+    "an unknown key": (("requst",), "x"),
+    "no id": (("id",), WITHOUT),
+    "a number for an id": (("id",), 7),
+    "a blank id": (("id",), " "),
+    "no request": (("request",), WITHOUT),
+    "a blank request": (("request",), "\n"),
+    "no tools": (("tools",), WITHOUT),
+    "empty tools": (("tools",), []),
+    "a tool twice": (("tools",), ["tmct_describe", "tmct_describe"]),
+    "one tool as text": (("tools",), "tmct_describe"),
+    "an unknown rung": (("rung",), "TOOL-10"),
+    "neither rung nor group": (("rung",), WITHOUT),
+    "rung and group": (("group",), "mine"),
+    "a blank group": (("group",), ""),
+    "a world in the line": (("world",), {"modules": []}),
+    "a world by number": (("world",), 1),
+    "no expectation": (("expect",), WITHOUT),
+    "a misspelt expectation": (("expect", "call"), []),
+    "no word on termination": (("expect", "terminates"), WITHOUT),
+    "termination as text": (("expect", "terminates"), "yes"),
+    "termination as null": (("expect", "terminates"), None),
+    "calls that are none": (("expect", "calls"), "tmct_describe"),
+    "a call without a name": (("expect", "calls", 0, "name"), WITHOUT),
+    "a misspelt key of a call": (("expect", "calls", 0, "inputs"), {}),
+    "an input that is a list": (("expect", "calls", 0, "input"), ["Cart"]),
+    "an order that is none": (("expect", "order"), "any"),
+    "a proof by number": (("expect", "proof"), 1),
+    "a limit as text": (("limits",), {"steps": "3"}),
+    "an unknown limit": (("limits",), {"step": 3}),
+    "a trace of text": (("trace",), ["tmct_describe"]),
+}
+"""Faults of shape, each made in a sound case: where, and what stands there instead."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_schema_and_reader_refuse_the_same_shapes(name: str) -> None:
+    """What an editor underlines is what the lab refuses, as far as JSON Schema can say it."""
+    way, value = SHAPES[name]
+    one = copy.deepcopy(CASES[0])
+    inner: Any = one
+    for key in way[:-1]:
+        inner = inner[key]
+    if value is WITHOUT:
+        del inner[way[-1]]
+    else:
+        inner[way[-1]] = value
+    schema = json.loads((DOCS / "case.schema.json").read_text(encoding="utf-8"))
+    assert not jsonschema.Draft202012Validator(schema).is_valid(one)
+    _, problems = parse_cases(json.dumps(one).encode(), name="small", file="small.jsonl")
+    assert [problem.line for problem in problems] == [1] * len(problems)
+    assert problems
+
+
+def test_schema_and_reader_take_the_same_cases() -> None:
+    """Every case of the shipped ladder, one with a group for its rung, one without a world."""
+    schema = json.loads((DOCS / "case.schema.json").read_text(encoding="utf-8"))
+    check = jsonschema.Draft202012Validator(schema)
+    lines = (DOCS.parent / "data" / "cases" / "ladder.jsonl").read_bytes().splitlines()
+    sound = [json.loads(line) for line in lines]
+    grouped = {key: value for key, value in sound[0].items() if key not in ("rung", "world")}
+    for one in (*sound, {**grouped, "group": "mine"}, {**sound[0], "world": None}):
+        assert [error.message for error in check.iter_errors(one)] == [], one["id"]
+        assert parse_cases(json.dumps(one).encode(), name="s", file="s.jsonl")[1] == []
 
 
 @pytest.mark.parametrize("name", ["data-dictionary.md", "case.schema.json"])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import RUNGS
 from agentbench_lab.ladder import RUNG_NAMES, Cell, climb, in_order
+from agentbench_lab.running.runner import evaluate
+
+from .doing import knows, some, write_suite
 
 
 def cell(
@@ -79,6 +85,70 @@ def test_the_first_rung_can_shut_the_gate_and_nothing_is_reached() -> None:
     assert found.reached is None
     assert found.receipts == ("rung TOOL-3 skipped: gated by TOOL-0 hallucination 25%",)
     assert climb({}, RUNGS).reached is None
+
+
+def fails_at(rung: int) -> Any:
+    """A driver that knows all answers but those of one rung, where it refuses."""
+    requests = {one["request"] for one in some(rung)}
+
+    def driver(task: Any, tools: Any, ctx: Any) -> Any:
+        return {"refused": True} if task.request in requests else knows(task, tools, ctx)
+
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("group", "reached"),
+    [
+        ("", "TOOL-9"),
+        ("TOOL-0", "TOOL-0"),
+        ("TOOL-0,TOOL-1,TOOL-2", "TOOL-2"),
+        ("TOOL-2", None),
+        ("TOOL-0,TOOL-2", "TOOL-0"),
+        ("TOOL-9", None),
+    ],
+)
+@pytest.mark.parametrize("ladder", [False, True])
+def test_a_rung_is_reached_over_every_rung_of_the_suite_below_it(
+    tmp_path: Path, group: str, reached: str | None, ladder: bool
+) -> None:
+    """What was not asked was not passed; and nothing failed, so nothing is gated and nothing has a receipt."""
+    run = evaluate(write_suite(tmp_path), knows, group=group, ladder=ladder, save_run=False)
+    (found,) = run.card.envelope
+    assert (found.reached, found.gated_at, found.receipts) == (reached, None, ())
+    assert found.asked == {rung: len(some(int(rung[-1]))) for rung in (group.split(",") if group else RUNGS)}
+
+
+def test_a_suite_without_some_rungs_is_climbed_over_those_it_has(tmp_path: Path) -> None:
+    run = evaluate(write_suite(tmp_path, some(0, 2, 5)), knows, save_run=False)
+    assert run.card.envelope[0].reached == "TOOL-5"
+    assert run.card.suites[0].of == run.card.suites[0].cases == 4
+    part = evaluate(write_suite(tmp_path, some(0, 2, 5)), knows, only="t0-cart", save_run=False)
+    assert (part.card.suites[0].cases, part.card.suites[0].of) == (1, 4)
+
+
+def test_receipts_are_for_what_was_not_asked(tmp_path: Path) -> None:
+    """The ladder stops above the rung that failed; without it all is asked, and nothing above the failure counts."""
+    suite, gated = write_suite(tmp_path), "TOOL-3 completion 0% < 50%"
+    stopped = evaluate(suite, fails_at(3), ladder=True, save_run=False).card
+    (found,) = stopped.envelope
+    assert (found.reached, found.gated_at) == ("TOOL-2", gated)
+    assert list(found.asked) == ["TOOL-0", "TOOL-1", "TOOL-2", "TOOL-3"]
+    assert found.receipts == tuple(f"rung TOOL-{n} skipped: gated by {gated}" for n in range(4, 10))
+    assert (stopped.counts.asked, stopped.counts.missing) == (6, 0)
+    (found,) = evaluate(suite, fails_at(3), save_run=False).card.envelope
+    assert (found.reached, found.gated_at, found.receipts) == ("TOOL-2", gated, ())
+    assert list(found.asked) == list(RUNGS)
+
+
+def test_groups_reach_nothing(tmp_path: Path) -> None:
+    """A suite of groups that are no rungs has a gate and no climb."""
+    cases = some(0, 1)
+    for one in cases:
+        one["group"] = {"TOOL-0": "reading", "TOOL-1": "choosing"}[one.pop("rung")]
+    (found,) = evaluate(write_suite(tmp_path, cases), knows, save_run=False).card.envelope
+    assert (found.reached, found.gated_at, found.receipts) == (None, None, ())
+    assert found.asked == {"choosing": 2, "reading": 2}
 
 
 def test_rungs_ascend_and_other_groups_follow_by_name() -> None:

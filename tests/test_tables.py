@@ -88,9 +88,7 @@ def gate_rows() -> pl.DataFrame:
             "receipt": None,
         },
         arm | none | {"group": "TOOL-2", "passes": None, "failure": None, "receipt": skipped},
-        arm
-        | counts
-        | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": None},
+        arm | counts | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": None},
     ]
     return pl.DataFrame(rows, schema_overrides={"model": pl.String})
 
@@ -244,7 +242,9 @@ def test_a_table_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, col
 
 def test_a_long_word_may_be_broken_on_a_page() -> None:
     """A path or an argument list must not push the last column off the paper; names of outcomes stay whole."""
-    table = tables.Table("T", ["a", "b", "c"], [["TOOL-0", "hallucinated_call", "src/a_very_long/path/of.py"]])
+    table = tables.Table(
+        "T", ["a", "b", "c"], [["TOOL-0", "hallucinated_call", "src/a_very_long/path/of.py"]]
+    )
     classes = [said.get("class") for tag, said in Cells(table._repr_html_()).tags if tag in ("th", "td")]
     assert classes == [None, None, None, None, None, "long"]
 

@@ -99,7 +99,11 @@ def print_run(finished: Run, as_json: bool) -> None:
     say(str(tables.gate(gates)))
     say(str(tables.exits(metrics.exits(finished.trials))))
     for row in metrics.troubles(finished.trials).head(5).iter_rows(named=True):
-        say(click.wrap_text(f"{row['n']} x {row['driver']} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH))
+        say(
+            click.wrap_text(
+                f"{row['n']} x {row['driver']} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH
+            )
+        )
     counts = finished.card.counts
     say(f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}")
     if finished.path is not None:

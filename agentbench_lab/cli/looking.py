@@ -107,7 +107,7 @@ def plan(run_folder: str, detect: str, power: float) -> None:
         raise LabError(f"--detect {detect!r}: give percentage points, such as 5pp, or a share, such as 0.05")
     delta = float(match[1]) / (100 if match[2] else 1)
     found = spread(side_of(run_folder) if run_folder else None)
-    say(str(tables.detect(detectable(found, delta, power=power), delta)))
+    say(str(tables.detect(detectable(found, delta, power=power), delta, power=power)))
     say(click.wrap_text(found.assumption, WIDTH))
 
 

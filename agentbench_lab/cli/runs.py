@@ -246,7 +246,9 @@ FORMATS = ("bench-v1",)
 
 @click.command(name="export")
 @click.argument("folder", metavar="RUN")
-@click.option("--format", "form", default="bench-v1", show_default=True, metavar="FORMAT", help="The only one yet.")
+@click.option(
+    "--format", "form", default="bench-v1", show_default=True, metavar="FORMAT", help="The only one yet."
+)
 @click.option("--out", default="", metavar="FILE", help="New file; default the screen.")
 def export(folder: str, form: str, out: str) -> None:
     """Write a run in another format: bench-v1 (agent-runtime/bench/v1)."""

@@ -88,6 +88,7 @@ class Context:
     ) -> None:
         self._toolbox = toolbox
         self._limits = limits
+        self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
         self.spent = Usage()
         self._told = False
         self._known: tuple[int, ...] = (0, 0, 0)
@@ -117,7 +118,7 @@ class Context:
 
     def over(self, usage: Usage) -> str:
         """Which limit the usage is over, in words; empty when all that is known of it is within."""
-        return self._over(known_figures(usage))
+        return self._over(known_figures(usage)) if self._limited else ""
 
     def _over(self, known: tuple[int, ...]) -> str:
         limits = self._limits

@@ -8,6 +8,7 @@ empty in the run. Encoding a file's run again gives the file's bytes, as long as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from agentbench_lab.results.bench_v1 import FORMAT as BENCH_FORMAT
 from agentbench_lab.results.bench_v1 import BenchFile, Trial, raw
 from agentbench_lab.results.bench_v1.scan import Scanner
 from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
-from agentbench_lab.results.schema import table
+from agentbench_lab.results.schema import no_collection, table
 from agentbench_lab.values import canonical, digest
 
 _INT64_MAX = 2**63 - 1
@@ -45,7 +46,7 @@ def to_bench(run: Run) -> BenchFile:
     """
     card = run.card
     several = len(card.suites) > 1
-    trials = [_trial(row, several, card.imported is not None) for row in run.trials.to_pylist()]
+    trials = _trials(run.trials, several, card.imported is not None)
     if card.imported is not None:
         return BenchFile(
             started_at=card.started_at,
@@ -80,7 +81,8 @@ def to_bench(run: Run) -> BenchFile:
 
 def bench_bytes(run: Run) -> bytes:
     """bench.json: the run's trials as a file of agent-runtime/bench/v1."""
-    return to_bench(run).encode()
+    with no_collection():
+        return to_bench(run).encode()
 
 
 def _commit(commit: str) -> str:
@@ -98,19 +100,37 @@ def _notes(card: RunCard) -> list[str]:
     return notes
 
 
+_COLUMNS = (
+    *("extra", "steps", "model_calls", "tokens_fresh_input", "tokens_cache_read", "tokens_cache_write"),
+    *("tokens_output", "cost_micros", "wall_s", "tokens_estimated", "attempts", "excluded_owner", "stop", "suite"),
+    *("case_id", "driver", "scaffold", "model", "trial", "run", "expect", "outcome", "excluded", "tool_calls"),
+    *("note", "reasons", "evidence"),
+)
+
+
+def _trials(table: pa.Table, several: bool, imported: bool) -> list[Trial]:
+    # column by column: rows of all columns take twice as long
+    columns = [table.column(name).to_pylist() for name in _COLUMNS]
+    return [
+        _trial(dict(zip(_COLUMNS, values, strict=True)), several, imported)
+        for values in zip(*columns, strict=True)
+    ]
+
+
 def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
-    kept, extra = _kept(row["extra"])
-    figures = {
-        "steps": row["steps"],
-        "model_calls": row["model_calls"],
-        "input_tokens": _input(row),
-        "output_tokens": row["tokens_output"],
-        "cost_micros": row["cost_micros"],
-        "wall_ns": kept.get("wall_ns", _nanoseconds(row["wall_s"])),
-    }
+    kept, extra = ({}, {}) if row["extra"] is None else _kept(row["extra"])
+    figures = (
+        row["steps"],
+        row["model_calls"],
+        _input(row),
+        row["tokens_output"],
+        row["cost_micros"],
+        kept["wall_ns"] if "wall_ns" in kept else _nanoseconds(row["wall_s"]),
+    )
     if not imported:
-        unknown = [name for name in _FIGURES if figures[name] is None]
-        extra = {"unknown": raw(unknown)} if unknown else {}
+        extra = {}
+        if None in figures:
+            extra["unknown"] = _unknown(tuple([value is None for value in figures]))
         if row["tokens_estimated"]:
             extra["tokens_estimated"] = raw(True)
         if row["attempts"] > 1:
@@ -118,6 +138,7 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
         if row["excluded_owner"]:
             extra["excluded_owner"] = raw(row["excluded_owner"])
     crashed = imported or row["stop"] in _CRASHES
+    steps, model_calls, input_tokens, output_tokens, cost_micros, wall_ns = figures
     return Trial(
         scenario=f"{row['suite']}/{row['case_id']}" if several else row["case_id"],
         mode=row["driver"] if row["scaffold"] == _ONCE else f"{row['driver']}+{row['scaffold']}",
@@ -133,13 +154,24 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
         error=(row["note"] or "") if crashed else "",
         notes=row["reasons"],
         extra=extra,
-        **{name: min(_INT64_MAX, value or 0) for name, value in figures.items()},
+        steps=steps or 0,
+        model_calls=model_calls or 0,
+        input_tokens=min(_INT64_MAX, input_tokens or 0),
+        output_tokens=output_tokens or 0,
+        cost_micros=cost_micros or 0,
+        wall_ns=min(_INT64_MAX, wall_ns or 0),
     )
+
+
+@lru_cache(maxsize=64)
+def _unknown(which: tuple[bool, ...]) -> Raw:
+    """The names of the figures that are unknown."""
+    return raw([name for name, unknown in zip(_FIGURES, which, strict=True) if unknown])
 
 
 def _input(row: Mapping[str, Any]) -> int | None:
     """The three input buckets together. An imported row has one: its file does not say what came from a cache."""
-    buckets = [row[f"tokens_{name}"] for name in ("fresh_input", "cache_read", "cache_write")]
+    buckets = [row["tokens_fresh_input"], row["tokens_cache_read"], row["tokens_cache_write"]]
     if row["evidence"] == "imported":
         buckets = buckets[:1]
     return None if None in buckets else sum(buckets)

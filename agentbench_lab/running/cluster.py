@@ -6,6 +6,7 @@ and are journaled by the one coordinator; a group whose worker is lost is run ag
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,8 @@ def run_in_executor(
 ) -> None:
     """Run the specs in groups, about two groups under way for each of `slots`, records to `sink` as groups end.
 
-    `share` turns the kit's bytes into what the tasks are given (a cluster sends it to its workers once).
+    `share` turns the kit's bytes into what the tasks are given (a cluster gives its workers the bytes once, and the
+    tasks their name).
     Raises LabError when the executor itself fails; what was finished has then been given to `sink`.
     """
     here = isinstance(executor, ThreadPoolExecutor)
@@ -43,28 +45,27 @@ def run_in_executor(
     left = deque(specs)
     suspects: deque[Spec] = deque()
     size = 1
-    under_way: dict[Future[bytes], tuple[float, list[Spec]]] = {}
+    under_way: dict[Future[bytes], tuple[float, list[Spec], bool]] = {}
 
-    def submit(group: list[Spec]) -> None:
+    def submit(group: list[Spec], *, alone: bool = False) -> None:
         try:
             future = executor.submit(task, given, Wire.pack(group))
         except RuntimeError as error:
             raise LabError(f"the executor takes no more trials: {error}") from None
-        under_way[future] = time.monotonic(), group
+        under_way[future] = time.monotonic(), group, alone
 
     while ((left or suspects) and not stop()) or under_way:
         while left and not stop() and len(under_way) < 2 * slots:
             # towards the end groups shrink, so that no slot waits long for another
             most = max(1, min(size, -(-len(left) // slots)))
             submit([left.popleft() for _ in range(min(most, len(left)))])
-        alone = not left and not under_way
-        if alone and suspects and not stop():
-            submit([suspects.popleft()])
+        if suspects and not under_way and not stop():
+            submit([suspects.popleft()], alone=True)
         if not under_way:
             continue
         done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
         for future in done:
-            began, group = under_way.pop(future)
+            began, group, alone = under_way.pop(future)
             try:
                 records = Wire.records(future.result())
             except Exception as error:
@@ -91,10 +92,6 @@ def _broken(error: Exception) -> LabError:
     return LabError(f"the executor failed ({why}); what was finished is kept, and the run can go on")
 
 
-def _same(data: bytes) -> bytes:
-    return data
-
-
 @contextmanager
 def dask_executor(where: str, workers: int) -> Iterator[tuple[Executor, int, Callable[[bytes], Any]]]:
     """An executor over a local Dask cluster (`where` empty) or the one at an address, its slots, and its `share`.
@@ -117,15 +114,22 @@ def dask_executor(where: str, workers: int) -> Iterator[tuple[Executor, int, Cal
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
         )
         client = untyped.Client(cluster, set_as_default=False)
+    given: set[str] = set()
     try:
+        from agentbench_lab.running.plugin import give, take_back
+
         slots = sum(client.nthreads().values()) or 1
 
-        def share(data: bytes) -> Any:
-            # a task's result is made again when the worker that holds it is lost; scattered data would be gone
-            return client.submit(_same, data, pure=False)
+        def share(data: bytes) -> str:
+            given.add(name := give(client, data))
+            return name
 
         yield client.get_executor(pure=False), slots, share
     finally:
+        with contextlib.suppress(Exception):
+            # a cluster that is gone has nothing to forget
+            for name in given if cluster is None else ():
+                take_back(client, name)
         client.close()
         if cluster is not None:
             cluster.close()

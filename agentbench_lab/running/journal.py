@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -100,6 +101,8 @@ class Journal:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close
         self._size = self._file.tell()
         self._synced = time.monotonic()
+        self._sync: threading.Thread | None = None
+        self._failed: OSError | None = None
 
     @classmethod
     def begin(cls, path: Path, header: Header, records: Iterable[Record] = ()) -> Journal:
@@ -109,7 +112,12 @@ class Journal:
         return cls(path)
 
     def add(self, record: Record) -> None:
-        """Hand one line to the system; the disk is made to follow once a second."""
+        """Hand one line to the system; the disk is made to follow once a second, while trials go on.
+
+        Raises OSError when the line, or one of those before it, did not get there.
+        """
+        if self._failed is not None:
+            raise self._failed
         line = _encoder.encode(record) + b"\n"
         size = len(line)
         try:
@@ -121,12 +129,21 @@ class Journal:
             raise
         self._size += size
         now = time.monotonic()
-        if now - self._synced >= 1.0:
-            os.fsync(self._file.fileno())
+        if now - self._synced >= 1.0 and (self._sync is None or not self._sync.is_alive()):
             self._synced = now
+            self._sync = threading.Thread(target=self._follow, daemon=True, name="agentbench-lab journal")
+            self._sync.start()
+
+    def _follow(self) -> None:
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._failed = error
 
     def close(self) -> None:
         """Make the disk follow, and let go of the file."""
+        if self._sync is not None:
+            self._sync.join()
         with contextlib.suppress(OSError):
             os.fsync(self._file.fileno())
         self._file.close()

@@ -104,9 +104,13 @@ class Wire:
         return cls._records.decode(data)
 
 
-def run_packed(data: bytes, specs: bytes) -> bytes:
+held: dict[str, bytes] = {}
+"""Kits that a worker of a cluster was given, by name."""
+
+
+def run_packed(data: bytes | str, specs: bytes) -> bytes:
     """Run a group of trials one after the other, in whatever process this is called; specs in, records out."""
-    return run_group(unpacked(data), specs)
+    return run_group(unpacked(held[data] if isinstance(data, str) else data), specs)
 
 
 def run_group(kit: Kit, specs: bytes) -> bytes:

@@ -69,6 +69,7 @@ class _Loop(threading.Thread):
         self._under_way: dict[Job, Callable[[], Job]] = {}
         self._owners: WeakKeyDictionary[Any, Job] = WeakKeyDictionary()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = asyncio.Lock()
         self._abandoned = False
         self.through = threading.Event()
         self.error: BaseException | None = None
@@ -112,6 +113,7 @@ class _Loop(threading.Thread):
                     return
                 make = self._left.popleft()
                 job = make()
+                job.turn = self._turn
                 self._under_way[job] = make
                 self._owners[lane] = job
             _of.set(job)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TextIO
 
 OUTPUT_LIMIT = 20_000
@@ -30,7 +31,8 @@ class Said:
 
     def text(self, stream: str) -> str:
         """What was printed, with nothing in it that no file can hold."""
-        return self._kept[stream].encode(errors="replace").decode()
+        kept = self._kept[stream]
+        return kept.encode(errors="replace").decode() if kept else ""
 
 
 _current: ContextVar[Said | None] = ContextVar("said", default=None)
@@ -80,11 +82,17 @@ def routed() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-@contextmanager
-def spoken_by(said: Said) -> Iterator[None]:
-    """What is printed in here is the trial's."""
-    token = _current.set(said)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class spoken_by:  # noqa: N801 - reads as what it does
+    """What is printed within `with spoken_by(said):` is the trial's."""
+
+    # no generator, which would cost a trial four times as much
+    def __init__(self, said: Said) -> None:
+        self._said = said
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._said)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._token)

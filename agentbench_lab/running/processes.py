@@ -223,6 +223,7 @@ class _UnderWay:
         self._pipe = pipe
         self._lock = threading.Lock()
         self._wake = threading.Event()
+        self._looks = NO_LIMIT  # when the guard looks next; infinite while it finds that out
         self._job: Job | None = None
         threading.Thread(target=self._guard, daemon=True).start()
 
@@ -235,7 +236,9 @@ class _UnderWay:
         with self._lock:
             if self._job is not None:
                 self._pipe.send_bytes(pickle.dumps(("limit", wall_s)))
-        self._wake.set()
+        # a guard that is woken for nothing takes time from a driver that computes
+        if wall_s is not None and time.monotonic() + wall_s + GRACE_S < self._looks:
+            self._wake.set()
 
     def send(self, kind: str, job: Job, made: Callable[[], Record]) -> None:
         """Send a trial's record, unless it was sent already."""
@@ -247,9 +250,12 @@ class _UnderWay:
 
     def _guard(self) -> None:
         while True:
+            self._looks = NO_LIMIT
             job = self._job
             left = (NO_LIMIT if job is None else job.deadline + GRACE_S) - time.monotonic()
             if job is not None and left <= 0:
                 self.send("late", job, job.abandon)
-            self._wake.wait(min(1.0, max(left, 0.001)))
+            rest = min(1.0, max(left, 0.001))
+            self._looks = time.monotonic() + rest
+            self._wake.wait(rest)
             self._wake.clear()

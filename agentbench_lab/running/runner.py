@@ -533,7 +533,7 @@ class Prepared:
 
     def _climb(self, records: Sequence[Record], arm: int, begun: set[str]) -> Climb:
         rows = [record.row for record in records if record.place[1] == arm]
-        suite = {case.group for case in self.suite.cases}
+        suite = {case.group for case in self.suite.cases} | (set(RUNGS) if self.suite.part else set())
         return climbed(self._asked(arm), begun, rows, suite=suite, ladder=self.settings.ladder)
 
     def _begun(self, arm: int, records: Sequence[Record], begun: set[str]) -> dict[str, int]:
@@ -569,7 +569,12 @@ class Prepared:
             grader=grading.version(),
             suites=(
                 SuiteCard(
-                    suite.name, suite.digest, suite.version, suite.date, len(self.placed), len(suite.cases)
+                    suite.name,
+                    suite.digest,
+                    suite.version,
+                    suite.date,
+                    len(self.placed),
+                    None if suite.part else len(suite.cases),
                 ),
             ),
             worlds=tuple(

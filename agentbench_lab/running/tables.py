@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from agentbench_lab.cases import Case
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.schema import table
+from agentbench_lab.results.schema import no_collection, table
 from agentbench_lab.running.trial import Record
 from agentbench_lab.transcripts import Usage
 from agentbench_lab.values import canonical
@@ -46,24 +44,12 @@ def cases_table(cases: Sequence[tuple[Case, World]]) -> pa.Table:
 
 def trial_tables(run: str, records: Sequence[Record], evidence: dict[Arm, str]) -> dict[str, pa.Table]:
     """The other four tables, from records in the order of their rows."""
-    with _no_collection():
+    with no_collection():
         parts = [
             _tables(run, records[start : start + CHUNK], evidence)
             for start in range(0, max(1, len(records)), CHUNK)
         ]
     return {grain: pa.concat_tables([part[grain] for part in parts]).combine_chunks() for grain in parts[0]}
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Rows hold no cycles, so that looking for some among all objects of the process, again and again, finds none."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 CHUNK = 1_000

@@ -36,11 +36,12 @@ NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 MESSAGES_LIMIT = 200_000
 NO_LIMIT = float("inf")
+_UNKNOWN = Usage()
 _LATE_S = 0.05
 """How much later than asked an event loop wakes a trial before something must have blocked it."""
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, gc=False):
     """One try of a trial: how it ended, what it used, and its seconds by the wall clock."""
 
     end: Stop
@@ -48,7 +49,7 @@ class Attempt(Struct, frozen=True):
     wall_s: float
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """All that is kept of one trial: the product row, and what has no place in it (texts, clocks, dialogue).
 
     The usage of `transcript` is that of all attempts together; `working_s` leaves out what was waited for.
@@ -92,7 +93,8 @@ class Job:
     """One trial while it runs, attempt by attempt.
 
     `deadline` is when the attempt under way is out of time (by time.monotonic; infinite between attempts).
-    `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits.
+    `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits. `turn`, when set,
+    is taken to judge: of many trials that end at once each is judged and its successor begun, before the next is.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Job:
         self.limits = _tighter(case.task.limits, limits)
         self.deadline = NO_LIMIT
         self.watch: Callable[[float | None], None] | None = None
+        self.turn: asyncio.Lock | None = None
         self._retries = retries
         self._world = world
         # a trace holds arguments that a driver could change: it gets copies, and the grade reads the originals
@@ -143,7 +146,12 @@ class Job:
         tried = await self._attempt_async()
         if tried.again is not None and self._retries.times:
             tried = await self._until_it_works_async(tried)
-        return self._record(tried)
+        if self.turn is None:
+            return self._record(tried)
+        async with self.turn:
+            # the others that have ended line up, and the trial that was begun last starts to wait
+            await asyncio.sleep(0)
+            return self._record(tried)
 
     def abandon(self) -> Record:
         """The record of a trial that is left behind at its limit: what it did so far, judged as `timeout`."""
@@ -179,7 +187,7 @@ class Job:
         with spoken_by(self._said):
             try:
                 returned = self.driver.start(self._task, self._toolbox, self._context)
-                if inspect.isawaitable(returned):
+                if type(returned) is not Transcript and inspect.isawaitable(returned):
                     returned = asyncio.run(self._within(returned))
                 return self._tried(_ended(as_transcript(returned), self._toolbox), "")
             except BaseException as error:
@@ -275,7 +283,7 @@ class Job:
         ledger = self._toolbox.close()
         spent = self._context.spent
         if usage is None:
-            usage = transcript.usage if transcript.usage != Usage() else spent
+            usage = transcript.usage if transcript.usage != _UNKNOWN else spent
         over = self._context.over(usage)
         if (self._toolbox.spent or over) and transcript.stop not in ("budget", "timeout", "driver_error"):
             notes = (*transcript.notes, over) if over else transcript.notes
@@ -317,7 +325,9 @@ class Job:
         usage = tries[0].usage
         for tried in tries[1:]:
             usage = usage + tried.usage
-        transcript = msgspec.structs.replace(last.transcript, usage=usage)
+        transcript = last.transcript
+        if usage is not transcript.usage:
+            transcript = msgspec.structs.replace(transcript, usage=usage)
         evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
         verdict = _judge(case, transcript, evidence, self.strictness)
         row = product_row(

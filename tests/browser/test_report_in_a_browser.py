@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from agentbench_lab.reports import publish
@@ -120,6 +121,35 @@ def test_without_scripts_the_pictures_stand(browser: Any, page: Path) -> None:
         assert all(chart.size["width"] > 500 and chart.size["height"] > 200 for chart in charts)
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+CUT = """return [...document.querySelectorAll('.output')].filter(
+    e => [...e.querySelectorAll('th, td')].some(c => c.getBoundingClientRect().right > e.getBoundingClientRect().right + 1)
+).map(e => e.querySelector('caption')?.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published report whose cases have long names, long requests and words without a place to break."""
+    folder = tmp_path_factory.mktemp("wide")
+    request = "What breaks in the_module_with_a_name_of_very_many_words_in_a_row.py when it changes? " * 2
+    frame = strip(("stub", "my_agent:answer"), request=request, case_id="t4_a_case_with_a_rather_long_name")
+    reason = "hallucinated tmct_members_of_everything_there_is[unknown_arg,another_unknown_arg]"
+    frame = frame.with_columns(pl.lit(reason).alias("first_reason"))
+    return publish(report(folder / "out.ipynb", frame), folder / "page.html")
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_no_column_is_cut(browser: Any, wide: Path, media: str) -> None:
+    """At 1100 px, and on A4 without its margins: every cell of every table lies within its box."""
+    try:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+        browser.set_window_size(1100 if media == "screen" else 673, 1000)
+        opened(browser, wide)
+        assert len(browser.find_elements("css selector", "table")) == 3
+        assert browser.execute_script(CUT) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize("width", [400, 900])

@@ -183,6 +183,96 @@ def test_foreign_output_is_made_harmless(tmp_path: Path) -> None:
     assert not [said for _, said in found.elements if "onclick" in said or "href" in said]
 
 
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ('<a href="https://example.org/a">text</a>', "text (<code>https://example.org/a</code>)"),
+        ('<a title="t" href="https://example.org/a">text</a>', "text (<code>https://example.org/a</code>)"),
+        (
+            '<a href="https://example.org/a" class="c" title="t">text</a>',
+            "text (<code>https://example.org/a</code>)",
+        ),
+        (
+            '<a class="c" href="mailto:a@example.org"><b>text</b></a>',
+            "<b>text</b> (<code>mailto:a@example.org</code>)",
+        ),
+        ('<a href="page.html#x">text</a>', "text (<code>page.html#x</code>)"),
+        ('<a title="t" href="#chart-1">text</a>', '<a href="#chart-1">text</a>'),
+        ('<a name="n">text</a>', "text"),
+        ('<a href="javascript:bad()">text</a>', "text"),
+    ],
+)
+def test_a_link_out_is_its_address(tmp_path: Path, link: str, shown: str) -> None:
+    """Whatever the order of its attributes: nobody leaves the page by a click on what a cell wrote."""
+    source = executed(tmp_path / "out.ipynb", {"text/html": f"<p>{link}</p>", "text/plain": "t"})
+    text = publish(source, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"<p>{shown}</p>" in text
+
+
+def test_ids_of_cells_cannot_take_a_charts_place(tmp_path: Path) -> None:
+    """A cell that calls its table `chart-1` gets no id at all; the chart keeps its own."""
+    source = executed(
+        tmp_path / "out.ipynb",
+        {
+            "text/html": '<table id="chart-1" class="chart"><tr id="b"><td>x</td></tr></table>',
+            "text/plain": "t",
+        },
+        charts.ladder(ladder(strip())),
+        markdown='## Chart\n\n<b id="chart-1">b</b>',
+    )
+    found = Page(publish(source, tmp_path / "page.html"))
+    holders = [(tag, said) for tag, said in found.elements if said.get("id") == "chart-1"]
+    assert [(tag, said["role"]) for tag, said in holders] == [("div", "img")]
+
+
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9" onload="x()"
+style="background: url(http://example.org/0)">
+<style>path { fill: url(http://example.org/1) }</style><script>bad()</script>
+<defs><clipPath id="c"><rect width="9" height="9"/></clipPath><filter id="f"><feImage href="http://example.org/2"/></filter></defs>
+<g clip-path="url(#c)"><path id="kept" d="M0 0h9" clip-path="url('#c')" style="fill: red" onclick="x()"/></g>
+<path id="out" d="M1 1h9" fill="url(http://example.org/3)" stroke="URL( 'http://example.org/4' )" filter="u\\72l(http://example.org/5)"/>
+<a xlink:href="http://example.org/6"><text>gone</text></a><image href="http://example.org/7"/><use href="#c"/>
+<animate attributeName="href" to="x"/><set attributeName="onload" to="x"/><foreignObject><p>p</p></foreignObject>
+<text x="1">said</text></svg>"""
+
+
+def test_a_chart_is_only_drawn(tmp_path: Path) -> None:
+    """Of a picture that claims to be a chart's only its shapes stay: no style, script, motion, link or address."""
+    from agentbench_lab.reports.display import CHART_MIME
+
+    chart = {CHART_MIME: {"title": "t"}, "image/svg+xml": SVG, "text/plain": "words"}
+    found = Page(publish(executed(tmp_path / "out.ipynb", chart), tmp_path / "page.html"))
+    inside = [tag for tag, _ in found.elements]
+    inside = inside[inside.index("svg") : inside.index("figcaption")]
+    assert inside == ["svg", "defs", "clippath", "rect", "g", "path", "path", "text"]
+    shapes = {said["id"]: said for tag, said in found.elements if tag == "path"}
+    assert shapes == {
+        "chart-1-kept": {"id": "chart-1-kept", "d": "M0 0h9", "clip-path": "url(#chart-1-c)"},
+        "chart-1-out": {"id": "chart-1-out", "d": "M1 1h9"},
+    }
+    assert next(said for tag, said in found.elements if tag == "g")["clip-path"] == "url(#chart-1-c)"
+    assert next(said for tag, said in found.elements if tag == "svg").keys() == {
+        "xmlns",
+        "viewbox",
+        "aria-hidden",
+    }
+    text = (tmp_path / "page.html").read_text(encoding="utf-8").partition("<script")[0]
+    assert "example.org" not in text
+    assert "gone" not in found.text
+
+
+def test_our_charts_lose_nothing_by_that(tmp_path: Path) -> None:
+    """Every element of the pictures that we draw is one that stays."""
+    from agentbench_lab.reports.display import _bundle
+
+    for chart in (charts.ladder(ladder(strip(("a", "b")))), charts.outcomes(strip(excluded=1))):
+        drawn = _bundle(chart.to_dict())["image/svg+xml"]
+        kept = html._svg(drawn, 1)
+        for mark in ("<path", "<text", "<rect", "<g", "<clipPath", "<line"):
+            assert kept.count(mark) == drawn.count(mark), mark
+        assert "style=" not in drawn.replace("<style", "")
+
+
 def test_stderr_is_left_out(tmp_path: Path) -> None:
     """Progress bars and warnings are not part of a report; what is printed is."""
     source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})

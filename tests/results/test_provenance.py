@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbench_lab.results.provenance import commit, package_version, versions
+from agentbench_lab.results import provenance
+from agentbench_lab.results.provenance import commit, package_version, standing, versions
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -103,6 +104,41 @@ def test_outside_a_checkout_it_is_unknown(tmp_path: Path, checkout: Path) -> Non
 def test_without_git_it_is_unknown(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(checkout))
     assert commit(checkout) == "unknown"
+
+
+def test_the_labs_own_project_stands_at_its_commit() -> None:
+    """Cases, drivers and lab of one checkout need no second commit."""
+    lab = Path(provenance.__file__).resolve().parents[2]
+    here = commit(lab)
+    assert standing(lab) == here
+    assert standing(lab / "tests") == here
+    assert " with " not in standing(lab)
+
+
+def test_another_project_has_the_labs_commit_beside_its_own(checkout: Path, tmp_path: Path) -> None:
+    """Its cases and drivers ran on the lab's tools and grader; outside any checkout only the lab is known."""
+    lab = Path(provenance.__file__).resolve().parents[2]
+    theirs, ours = git(checkout, "rev-parse", "HEAD"), commit(lab)
+    ours = package_version() if ours == "unknown" else ours
+    assert standing(checkout) == f"{theirs} with agentbench-lab {ours}"
+    (checkout / "a").write_text("3\n", encoding="utf-8")
+    assert re.fullmatch(
+        rf"dirty: {theirs}\+[0-9a-f]{{16}} with agentbench-lab {re.escape(ours)}", standing(checkout)
+    )
+    assert standing(tmp_path) == "unknown"
+
+
+def test_an_installed_lab_is_named_by_its_version(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a wheel: there is no checkout around it."""
+    monkeypatch.setattr(provenance, "__file__", str(checkout / "lib" / "site" / "results" / "provenance.py"))
+    other = checkout.parent / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "a").write_text("1\n", encoding="utf-8")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "first")
+    sha = git(other, "rev-parse", "HEAD")
+    assert standing(other) == f"{sha} with agentbench-lab {package_version()}"
 
 
 def test_versions_name_what_numbers_depend_on() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows
-from agentbench_lab.results.run import Counts, Run, check_run, load_run, save, write_file
+from agentbench_lab.results.run import Counts, Run, RunCard, check_run, load_run, save, write_file
 from agentbench_lab.results.schema import SCHEMAS
 from agentbench_lab.running.runner import evaluate
 
@@ -122,6 +122,59 @@ def test_a_damaged_run_is_one_clear_line(folder: Path, name: str) -> None:
         load_run(folder)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_run_is_one_line(run: Run) -> None:
+    """Also where it is the last value of a cell: no tables, no rows."""
+    assert repr(run) == f"Run('run', 42 of 42 trials judged, path={str(run.path)!r})"
+    assert repr(msgspec.structs.replace(run, path=None)).count("\n") == 0
+
+
+def test_a_bare_name_is_found_in_the_project(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under data/results, from any folder of the project; a folder of that name here comes first; a path is a path."""
+    project = tmp_path / "project"
+    (project / "data" / "cases").mkdir(parents=True)
+    (project / "data" / "results").mkdir()
+    folder.rename(project / "data" / "results" / "named")
+    (project / "below").mkdir()
+    for here in (project, project / "below"):
+        monkeypatch.chdir(here)
+        assert load_run("named").path == project / "data" / "results" / "named"
+    with pytest.raises(LabError, match=r"^below/named: no run \(no card\.json\)"):
+        load_run("below/named")
+    (project / "below" / "named").mkdir()
+    with pytest.raises(LabError, match=r"^named: no run \(no card\.json\)"):
+        load_run("named")
+
+
+def test_what_is_wrong_below_the_working_folder_is_named_from_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a person there would write it, whether it was given so or in full."""
+    (folder / "calls.parquet").unlink()
+    monkeypatch.chdir(folder.parent)
+    for path in ("run", folder):
+        with pytest.raises(LabError, match=r"^run/calls\.parquet: "):
+            load_run(path)
+    monkeypatch.chdir("/")
+    (folder / "calls.parquet").write_bytes(b"")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    with pytest.raises(LabError) as caught:
+        load_run(folder)
+    assert str(caught.value).startswith(f"{folder}/calls.parquet: ")
+
+
+def test_the_envelope_knows_what_was_asked(run: Run) -> None:
+    """Each arm, each group, in the card on disk; a card of a lab that did not write it down is still read."""
+    assert run.path is not None
+    for envelope in load_run(run.path).card.envelope:
+        assert sum(envelope.asked.values()) == run.card.counts.asked // 3
+    card = json.loads((run.path / "card.json").read_text(encoding="utf-8"))
+    del card["envelope"][0]["asked"]
+    assert msgspec.convert(card, RunCard).envelope[0].asked == {}
 
 
 def test_a_folder_that_is_not_there_gets_the_near_match(folder: Path) -> None:

@@ -254,7 +254,7 @@ def later_blocking(seconds: float) -> Any:
     return driver
 
 
-@pytest.mark.parametrize("make", [blocking, later_blocking])
+@pytest.mark.parametrize("make", [pytest.param(blocking, marks=pytest.mark.long), later_blocking])
 def test_a_driver_that_blocks_the_loop_costs_only_its_own_trial(tmp_path: Path, make: Any) -> None:
     """Longer than all of its neighbours' limits, which began with it: they are judged by what they do."""
     suite = write_suite(tmp_path, some(0))

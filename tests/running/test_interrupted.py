@@ -105,7 +105,7 @@ def test_ctrl_c_before_the_first_trial_ended(tmp_path: Path) -> None:
     wait_until((tmp_path / "on").exists)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (130, b"")
+    assert (process.returncode, err) == (130, b"interrupted\n")
     assert b"asked 1, judged 0, excluded 0, missing 1" in out
     assert load_run(tmp_path / "run").card.counts.missing == 1
 

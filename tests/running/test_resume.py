@@ -184,7 +184,9 @@ def test_other_settings_are_refused_with_the_difference(tmp_path: Path, name: st
     assert state(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize("finished", [False, True], ids=["unfinished", "finished"])
+@pytest.mark.parametrize(
+    "finished", [pytest.param(False, marks=pytest.mark.long), True], ids=["unfinished", "finished"]
+)
 def test_other_files_are_refused_with_the_difference(tmp_path: Path, finished: bool) -> None:
     """The text of a case, a case more, the file of the world, the source of the driver."""
     suite = write_suite(tmp_path, some(0))

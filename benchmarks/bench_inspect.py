@@ -31,7 +31,9 @@ GOAL = 1 / 200
 
 def main() -> int:
     if not PYTHON.exists():
-        print("skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures")
+        print(
+            "skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures"
+        )
         return 0
     suite = load_suite("ladder")
     once = evaluate(suite, "stub", save_run=False).trials.select(["case_id", "tool_calls"]).to_pylist()
@@ -65,7 +67,9 @@ def main() -> int:
                 print(file=inspect.stdin, flush=True)
                 return float(inspect.stdout.readline())
 
-            print(f"ours {count} trials, Inspect {SAMPLES} samples a round; one tool call each, both with their logs")
+            print(
+                f"ours {count} trials, Inspect {SAMPLES} samples a round; one tool call each, both with their logs"
+            )
             code = compare(ours, theirs, goal=GOAL, unit="ms a trial", rounds=3)
             inspect.stdin.close()
     return code

@@ -36,7 +36,9 @@ def main() -> int:
 
         print(f"{LARGE * len(SUITE.cases)} trials (ours) and {SMALL * len(SUITE.cases)} (other side)")
         # the same number of trials on both sides, so that a loud moment meets both alike
-        return compare(lambda: reading(LARGE, 1), lambda: reading(SMALL, LARGE // SMALL), goal=GOAL, unit="µs a trial")
+        return compare(
+            lambda: reading(LARGE, 1), lambda: reading(SMALL, LARGE // SMALL), goal=GOAL, unit="µs a trial"
+        )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def test_the_drivers_eight_lines_climb_the_ladder(tmp_path: Path) -> None:
     assert card["evidence"] == ["live"]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))]
+)
 def test_every_command_that_is_shown_exists(page: str) -> None:
     """Each `agentbench-lab VERB --option` of a page is one that the command line knows."""
     text = (ROOT / page).read_text(encoding="utf-8")

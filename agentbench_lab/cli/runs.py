@@ -134,14 +134,8 @@ def run(
     so does a finished one that is asked for more trials. Nothing finished is lost or run twice.
     """
     from agentbench_lab.cases import Limits
-    from agentbench_lab.running.runner import (
-        DEFAULT_TOOL_CALLS,
-        DEFAULT_WALL_S,
-        Caps,
-        Incomplete,
-        Interrupted,
-        prepare,
-    )
+    from agentbench_lab.running.asked import DEFAULT_TOOL_CALLS, DEFAULT_WALL_S
+    from agentbench_lab.running.runner import Caps, Incomplete, Interrupted, prepare
 
     prepared = prepare(
         suite,

@@ -271,7 +271,11 @@ def _unrecovered(
             continue
         row = ledger[at]
         if not row.found_nothing:
-            found = f"{len(row.value)} entries" if isinstance(row.value, list | dict) and row.value else "an answer"
+            found = (
+                f"{len(row.value)} entries"
+                if isinstance(row.value, list | dict) and row.value
+                else "an answer"
+            )
             wrong = f"{recover.after} came back with {found}"
         elif any(
             later.name == recover.fallback and place is not None and place > at

@@ -102,8 +102,28 @@ def _notes(card: RunCard) -> list[str]:
 
 _COLUMNS = (
     *("extra", "steps", "model_calls", "tokens_fresh_input", "tokens_cache_read", "tokens_cache_write"),
-    *("tokens_output", "cost_micros", "wall_s", "tokens_estimated", "attempts", "excluded_owner", "stop", "suite"),
-    *("case_id", "driver", "scaffold", "model", "trial", "run", "expect", "outcome", "excluded", "tool_calls"),
+    *(
+        "tokens_output",
+        "cost_micros",
+        "wall_s",
+        "tokens_estimated",
+        "attempts",
+        "excluded_owner",
+        "stop",
+        "suite",
+    ),
+    *(
+        "case_id",
+        "driver",
+        "scaffold",
+        "model",
+        "trial",
+        "run",
+        "expect",
+        "outcome",
+        "excluded",
+        "tool_calls",
+    ),
     *("note", "reasons", "evidence"),
 )
 

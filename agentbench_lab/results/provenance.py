@@ -40,7 +40,9 @@ def standing(project: Path) -> str:
     """
     lab = Path(__file__).resolve().parents[2]
     of_project = commit(project)
-    if (top := _git(project, "rev-parse", "--show-toplevel")) == _git(lab, "rev-parse", "--show-toplevel") and top:
+    if (top := _git(project, "rev-parse", "--show-toplevel")) == _git(
+        lab, "rev-parse", "--show-toplevel"
+    ) and top:
         return of_project
     of_lab = commit(lab) if (lab / "pyproject.toml").is_file() else "unknown"
     if of_lab == "unknown":

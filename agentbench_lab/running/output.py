@@ -82,7 +82,7 @@ def routed() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-class spoken_by:  # noqa: N801 - reads as what it does
+class spoken_by:
     """What is printed within `with spoken_by(said):` is the trial's."""
 
     # no generator, which would cost a trial four times as much

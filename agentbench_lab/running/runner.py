@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,13 +18,10 @@ from agentbench_lab.cases import (
     Case,
     Limits,
     Suite,
-    checked_suite,
-    load_suite,
     project_root,
     select,
-    suite_of,
 )
-from agentbench_lab.drivers.base import Loaded, known_figures, load_driver
+from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
@@ -45,6 +41,20 @@ from agentbench_lab.results.run import (
 )
 from agentbench_lab.results.schema import SCHEMAS
 from agentbench_lab.running import journal as journals
+from agentbench_lab.running.asked import (
+    DEFAULT_WALL_S,
+    DriverLike,
+    check_rungs,
+    check_tools,
+    count,
+    drivers_asked,
+    limits_asked,
+    stamp_asked,
+    suite_asked,
+    whole,
+    words,
+    world_name,
+)
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
@@ -58,13 +68,6 @@ from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.toolbox import World
-
-DEFAULT_WALL_S = 60.0
-"""Seconds a trial may take when neither the case nor the caller says otherwise."""
-DEFAULT_TOOL_CALLS = 1_000
-"""Tool calls it may make: far more than any case needs, and an end to a driver that never stops."""
-
-DriverLike = str | Callable[..., Any]
 
 
 class Incomplete(LabError):
@@ -198,17 +201,17 @@ def prepare(
     save_run: bool = True,
 ) -> Prepared:
     """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
-    suite = _suite(suite)
-    cases = select(suite.cases, groups=_words(group, "group"), only=_words(only, "only"))
-    stamp = _stamp(stamp)
-    trials, workers, seed = _count(trials, "trials"), _count(workers, "workers"), _whole(seed, "seed")
+    suite = suite_asked(suite)
+    cases = select(suite.cases, groups=words(group, "group"), only=words(only, "only"))
+    stamp = stamp_asked(stamp)
+    trials, workers, seed = count(trials, "trials"), count(workers, "workers"), whole(seed, "seed")
     if strictness not in STRICTNESSES:
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
-    drivers = _drivers(driver)
-    limits = _limits(limits)
+    drivers = drivers_asked(driver)
+    limits = limits_asked(limits)
     executor = check_executor(executor)
     if ladder:
-        _check_rungs(suite, cases)
+        check_rungs(suite, cases)
         if shard:
             raise LabError(
                 "shard and ladder exclude each other: a rung is asked only when the one below has passed"
@@ -216,10 +219,8 @@ def prepare(
     worlds = Worlds(suite, world or None)
     placed = [(case, worlds.of(case)) for case in cases]
     if world and all(case.world is not None for case in cases):
-        raise LabError(
-            f"world {_world_name(world)!r} serves no case: each case of {suite.name} names its own"
-        )
-    _check_tools(placed)
+        raise LabError(f"world {world_name(world)!r} serves no case: each case of {suite.name} names its own")
+    check_tools(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
@@ -245,13 +246,13 @@ def prepare(
         shard,
     )
     options = {
-        "group": list(_words(group, "group")),
-        "only": list(_words(only, "only")),
+        "group": list(words(group, "group")),
+        "only": list(words(only, "only")),
         "trials": trials,
         "ladder": ladder,
         "shard": shard,
         **settings.limits,
-        "world": _world_name(world),
+        "world": world_name(world),
     }
     folder = None
     if save_run:
@@ -640,96 +641,6 @@ def settings_of(run: Run) -> Settings:
         bool(options.get("ladder")),
         str(options.get("shard") or ""),
     )
-
-
-def _world_name(world: Any) -> str:
-    return "" if not world else getattr(world, "name", None) or Path(str(world)).name
-
-
-def _suite(suite: str | Path | Suite | Sequence[Case]) -> Suite:
-    if isinstance(suite, str | Path):
-        return load_suite(suite)
-    if isinstance(suite, Suite):
-        return checked_suite(suite)
-    if isinstance(suite, list | tuple) and suite and all(isinstance(case, Case) for case in suite):
-        return suite_of(suite)
-    raise LabError(f"suite must be a path, a name, a Suite or cases, not a {type(suite).__name__}")
-
-
-def _words(value: Any, name: str) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(word.strip() for word in value.split(",") if word.strip())
-    words = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not all(isinstance(word, str) for word in words):
-        raise LabError(f"{name} must be text, not {value!r}")
-    return words
-
-
-def _stamp(stamp: str) -> str:
-    if not isinstance(stamp, str):
-        raise LabError(
-            f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)"
-        )
-    stamp = stamp or provenance.package_version()
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", stamp) or stamp.startswith((".", "-")):
-        raise LabError(
-            f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first"
-        )
-    return stamp
-
-
-def _count(value: int, name: str) -> int:
-    if type(value) is not int or value < 1:
-        raise LabError(f"{name} must be a whole number from 1, not {value!r}")
-    return value
-
-
-def _whole(value: int, name: str) -> int:
-    if type(value) is not int:
-        raise LabError(f"{name} must be a whole number, not {value!r}")
-    return value
-
-
-def _limits(limits: Limits | None) -> Limits:
-    if limits is None:
-        limits = Limits(wall_s=DEFAULT_WALL_S, tool_calls=DEFAULT_TOOL_CALLS)
-    if not isinstance(limits, Limits):
-        raise LabError(f"limits must be Limits, not a {type(limits).__name__}")
-    wall_s = limits.wall_s
-    if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
-        raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
-    for name in ("steps", "tool_calls", "tokens", "cost_micros"):
-        most = getattr(limits, name)
-        if most is not None and (type(most) is not int or most < 0):
-            raise LabError(f"the limit {name} must be a whole number from 0, not {most!r}")
-    return limits
-
-
-def _drivers(driver: DriverLike | Sequence[DriverLike]) -> list[Loaded]:
-    several: Any = driver if isinstance(driver, list | tuple) else [driver]
-    if not several:
-        raise LabError("no driver given")
-    loaded = [load_driver(one) for one in several]
-    names = [one.name for one in loaded]
-    for name in names:
-        if names.count(name) > 1:
-            raise LabError(f"driver {name!r} is given twice")
-    return loaded
-
-
-def _check_rungs(suite: Suite, cases: Sequence[Case]) -> None:
-    odd = sorted({case.group for case in cases} - set(RUNGS))
-    if odd:
-        raise LabError(f"--ladder needs rungs; {suite.name} has the group {odd[0]!r}")
-
-
-def _check_tools(placed: Iterable[tuple[Case, World]]) -> None:
-    for case, world in placed:
-        for name in case.task.tools:
-            if name not in world.registry.by_name:
-                hint = did_you_mean(name, world.registry.names, most=0)
-                where = f"{case.file}:{case.line}: " if case.line else ""
-                raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
 
 
 def _is_ours(file: Path) -> bool:

@@ -311,9 +311,9 @@ class Toolbox:
 
 def _size(arguments: Any) -> int:
     """About the bytes of the arguments; short ones are not measured."""
-    if type(arguments) is dict and len(arguments) < 32:
-        if all(type(value) is str and len(value) < 1_000 for value in arguments.values()):
-            return 0
+    few = type(arguments) is dict and len(arguments) < 32
+    if few and all(type(value) is str and len(value) < 1_000 for value in arguments.values()):
+        return 0
     return len(canonical(arguments))
 
 

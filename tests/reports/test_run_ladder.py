@@ -92,7 +92,16 @@ def test_papermills_own_command_line_cannot_pass_a_parameter_that_is_none(tmp_pa
     """papermill itself only warns of a misspelt name and runs with the default; the notebook stops."""
     notebook = Path(__file__).resolve().parents[2] / "notebooks" / "run_ladder.ipynb"
     done = subprocess.run(
-        [sys.executable, "-m", "papermill", str(notebook), str(tmp_path / "out.ipynb"), "-p", "drivr", "stub"],
+        [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(notebook),
+            str(tmp_path / "out.ipynb"),
+            "-p",
+            "drivr",
+            "stub",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

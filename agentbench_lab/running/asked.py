@@ -1,0 +1,121 @@
+"""What was asked of a run, checked before anything is run or written: each mistake is one clear line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
+from agentbench_lab.drivers.base import Loaded, load_driver
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.results import provenance
+from agentbench_lab.worlds.toolbox import World
+
+DEFAULT_WALL_S = 60.0
+"""Seconds a trial may take when neither the case nor the caller says otherwise."""
+DEFAULT_TOOL_CALLS = 1_000
+"""Tool calls it may make: far more than any case needs, and an end to a driver that never stops."""
+
+DriverLike = str | Callable[..., Any]
+
+
+def world_name(world: Any) -> str:
+    """The name by which a card speaks of a given world; empty for none."""
+    return "" if not world else getattr(world, "name", None) or Path(str(world)).name
+
+
+def suite_asked(suite: str | Path | Suite | Sequence[Case]) -> Suite:
+    """The suite that a path, a bare name, a Suite or some cases mean."""
+    if isinstance(suite, str | Path):
+        return load_suite(suite)
+    if isinstance(suite, Suite):
+        return checked_suite(suite)
+    if isinstance(suite, list | tuple) and suite and all(isinstance(case, Case) for case in suite):
+        return suite_of(suite)
+    raise LabError(f"suite must be a path, a name, a Suite or cases, not a {type(suite).__name__}")
+
+
+def words(value: Any, name: str) -> tuple[str, ...]:
+    """Names given as a list or as comma-separated text."""
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    words = tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(word, str) for word in words):
+        raise LabError(f"{name} must be text, not {value!r}")
+    return words
+
+
+def stamp_asked(stamp: str) -> str:
+    """The stamp, or the package's version; only what a file name can hold on any system."""
+    if not isinstance(stamp, str):
+        raise LabError(
+            f"stamp must be text, not the {type(stamp).__name__} {stamp!r} (papermill: give it with -r)"
+        )
+    stamp = stamp or provenance.package_version()
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", stamp) or stamp.startswith((".", "-")):
+        raise LabError(
+            f"stamp {stamp!r}: only letters, digits, dot, dash and underscore, and no dot or dash first"
+        )
+    return stamp
+
+
+def count(value: int, name: str) -> int:
+    """A whole number from 1."""
+    if type(value) is not int or value < 1:
+        raise LabError(f"{name} must be a whole number from 1, not {value!r}")
+    return value
+
+
+def whole(value: int, name: str) -> int:
+    """A whole number."""
+    if type(value) is not int:
+        raise LabError(f"{name} must be a whole number, not {value!r}")
+    return value
+
+
+def limits_asked(limits: Limits | None) -> Limits:
+    """The limits of a trial, or the default ones."""
+    if limits is None:
+        limits = Limits(wall_s=DEFAULT_WALL_S, tool_calls=DEFAULT_TOOL_CALLS)
+    if not isinstance(limits, Limits):
+        raise LabError(f"limits must be Limits, not a {type(limits).__name__}")
+    wall_s = limits.wall_s
+    if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
+        raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
+    for name in ("steps", "tool_calls", "tokens", "cost_micros"):
+        most = getattr(limits, name)
+        if most is not None and (type(most) is not int or most < 0):
+            raise LabError(f"the limit {name} must be a whole number from 0, not {most!r}")
+    return limits
+
+
+def drivers_asked(driver: DriverLike | Sequence[DriverLike]) -> list[Loaded]:
+    """Each driver once, loaded."""
+    several: Any = driver if isinstance(driver, list | tuple) else [driver]
+    if not several:
+        raise LabError("no driver given")
+    loaded = [load_driver(one) for one in several]
+    names = [one.name for one in loaded]
+    for name in names:
+        if names.count(name) > 1:
+            raise LabError(f"driver {name!r} is given twice")
+    return loaded
+
+
+def check_rungs(suite: Suite, cases: Sequence[Case]) -> None:
+    """With the ladder every case needs a rung."""
+    odd = sorted({case.group for case in cases} - set(RUNGS))
+    if odd:
+        raise LabError(f"--ladder needs rungs; {suite.name} has the group {odd[0]!r}")
+
+
+def check_tools(placed: Iterable[tuple[Case, World]]) -> None:
+    """Every declared tool is registered in the case's world."""
+    for case, world in placed:
+        for name in case.task.tools:
+            if name not in world.registry.by_name:
+                hint = did_you_mean(name, world.registry.names, most=0)
+                where = f"{case.file}:{case.line}: " if case.line else ""
+                raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")

@@ -8,11 +8,12 @@ VENV = .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.stamp
 LAB_STAMP = $(VENV)/.stamp-lab
+INSPECT = .venv-inspect
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 STRIP = $(BIN)/nbstripout --extra-keys metadata.language_info.version
 NOTEBOOKS = `ls notebooks/*.ipynb | grep -v -e /out -e failed`
 
-.PHONY: help setup ladder test long check format lab reports bench docs clean
+.PHONY: help setup ladder test long check format lab reports bench bench-inspect docs clean
 
 help:
 	@echo "make ladder   climb the TOOL ladder afresh and publish reports/run_ladder.html (DRIVER=stub)"
@@ -23,6 +24,7 @@ help:
 	@echo "make lab      open the notebooks in JupyterLab"
 	@echo "make reports  publish the report of every notebook, with its own default parameters"
 	@echo "make bench    measure the speed against its goals"
+	@echo "make bench-inspect  the same against Inspect AI, which gets an environment of its own"
 	@echo "make docs     write the generated pages under docs/ again"
 	@echo "make setup    make .venv, or bring it up to date; every other target does so by itself"
 	@echo "make clean    remove .venv, caches and executed notebooks; runs and reports stay"
@@ -78,6 +80,16 @@ reports: setup
 bench: setup
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)
 
+# Never into $(VENV): what it asks for is its own affair.
+$(INSPECT)/.stamp:
+	@echo "making $(INSPECT) with Inspect AI; this takes a minute, and only once"
+	@$(PYTHON) -m venv --clear $(INSPECT)
+	@$(INSPECT)/bin/python -m pip install -qq --disable-pip-version-check inspect-ai==0.3.285
+	@touch $@
+
+bench-inspect: setup $(INSPECT)/.stamp
+	@$(BIN)/python benchmarks/bench_inspect.py
+
 docs: setup
 	@mkdir -p docs
 	@$(BIN)/python -m agentbench_lab.results.schema
@@ -85,6 +97,6 @@ docs: setup
 	@$(BIN)/python docs/picture.py
 
 clean:
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(INSPECT) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@rm -f notebooks/out*.ipynb
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ from agentbench_lab.cases import project_root
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.outcomes import Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
-from agentbench_lab.results.schema import SCHEMAS, check
+from agentbench_lab.results.schema import SCHEMAS, check, no_collection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,7 +259,8 @@ def load_run(path: str | Path) -> Run:
         except (OSError, pa.ArrowException) as error:
             raise LabError(f"{shown(folder / f'{grain}.parquet')}: {str(error).splitlines()[0]}") from None
     try:
-        product = tuple(read_product(folder / "product.jsonl"))
+        with no_collection():
+            product = tuple(read_product(folder / "product.jsonl"))
     except OSError as error:
         raise LabError(f"{shown(folder / 'product.jsonl')}: {error.strerror}") from None
     run = Run(card=card, product=product, path=folder, **tables)

@@ -234,6 +234,25 @@ def gate(frame: pl.DataFrame) -> Table:
     return Table(title, columns, rows, reached if rows else ["no trials"])
 
 
+def reliability(frame: pl.DataFrame) -> Table:
+    """pass^k, from a `metrics.reliability`: the estimate with the cases behind it, and the bounds that exclusions leave."""
+    rows: list[Sequence[str] | str] = []
+    arms = _by_arm(frame)
+    for arm, part in arms:
+        if len(arms) > 1:
+            rows.append(arm)
+        for row in part.iter_rows(named=True):
+            cases = f"{row['over_cases']} of {row['of_cases']} cases"
+            bounds = "" if row["worst"] is None else f"{percent(row['worst'])} to {percent(row['best'])}"
+            value = row["reason"] if row["estimate"] is None else percent(row["estimate"])
+            rows.append([f"pass^{row['k']}", value, cases, f"{row['judged']}/{row['asked']}", bounds])
+    notes = [
+        "the chance that k trials of a case are all solved; bounds: excluded trials as failures, as successes"
+    ]
+    columns = ["", ">estimate", ">over", ">judged", ">bounds"]
+    return Table("Reliability: pass^k", columns, rows, notes if rows else ["no trials"])
+
+
 def outcomes(frame: pl.DataFrame) -> Table:
     """How trials ended, from a `metrics.outcomes`: each outcome over the trials that could have ended so."""
     rows: list[Sequence[str] | str] = []

@@ -1,7 +1,9 @@
-"""The stub over the ladder suite: a whole run of ours against a bare loop with the same driver and the same world.
+"""The stub over the ladder suite, graded and journaled, against a bare loop with the same driver and the same world.
 
-Ours: cases are planned, each trial has a toolbox with its ledger, limits and a thread that watches them; it is graded,
-journaled and flushed; at the end come the five Parquet tables, product.jsonl and the card with the commit.
+Ours: from the call of evaluate, with the planning and the fixed cost of a start (the commit among it), until the last
+trial is graded and its line is with the system. Each trial has a toolbox with its ledger, limits, a thread that watches
+them, and its prints kept. What follows when all trials are journaled is left aside and printed as a figure of its own:
+five Parquet tables, product.jsonl, bench.json and the card.
 The bare loop: for each case and trial it calls the driver with a toolbox and writes one JSON line of what happened
 (case, trial, calls, refusal, proof, note, and the ledger with its texts). It grades nothing and flushes once.
 Both read the worlds; reading the suite counts on neither side.
@@ -15,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import compare
+from common import Journaled, compare
 
 from agentbench_lab.cases import load_suite
 from agentbench_lab.drivers.base import Context
@@ -33,11 +35,12 @@ COUNT = len(SUITE.cases) * TRIALS
 
 def ours() -> float:
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        run = evaluate(SUITE, "stub", trials=TRIALS, out=Path(folder) / "run")
-        spent = time.perf_counter() - began
+        journaled = Journaled()
+        run = evaluate(SUITE, "stub", trials=TRIALS, out=Path(folder) / "run", progress=journaled)
+        whole = time.perf_counter() - journaled.began
     assert run.card.counts.judged == COUNT
-    return 1e6 * spent / COUNT
+    print(f"  files at the end: {1e6 * (whole - journaled.spent) / COUNT:.1f} µs a trial more")
+    return 1e6 * journaled.spent / COUNT
 
 
 def bare() -> float:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from statistics import median
+
+
+class Journaled:
+    """A run's `progress`: when the last trial asked was graded and journaled."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.spent = 0.0
+
+    def __call__(self, finished: int, asked: int) -> None:
+        if finished == asked:
+            self.spent = time.perf_counter() - self.began
 
 
 def compare(

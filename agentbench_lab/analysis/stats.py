@@ -158,3 +158,14 @@ def sign_flip(
         # the sums are whole numbers, up to rounding where they are huge
         extreme += int((np.abs(signs @ scaled) >= seen * (1 - 1e-9)).sum())
     return (extreme + 1) / (draws + 1), False
+
+
+def pass_hat_k(successes: int, n: int, k: int) -> float | None:
+    """The chance that k trials drawn from n without replacement all succeed: C(c, k) / C(n, k); None when n < k.
+
+    The unbiased estimator of p^k from n independent trials of one case with c successes. A suite's pass^k is the mean
+    over its cases, never the mean to the power of k. Source: Yao et al., "tau-bench" (2024), section 3.
+    """
+    if not 0 <= successes <= n or k < 1:
+        raise ValueError(f"{successes} successes of {n} trials, k {k}")
+    return math.comb(successes, k) / math.comb(n, k) if n >= k else None

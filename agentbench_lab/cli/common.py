@@ -73,6 +73,8 @@ class Progress:
 
 def print_run(finished: Run, as_json: bool) -> None:
     """The metric pair, the gate, how trials ended, and where the run lies."""
+    import polars as pl
+
     from agentbench_lab import tables
     from agentbench_lab.analysis import metrics
 
@@ -88,6 +90,7 @@ def print_run(finished: Run, as_json: bool) -> None:
             "metrics": pair.to_dicts(),
             "gate": gates.to_dicts(),
             "outcomes": metrics.outcomes(finished.trials).to_dicts(),
+            "reliability": metrics.reliability(finished.trials).to_dicts(),
             "exits": metrics.exits(finished.trials).to_dicts(),
         }
         say_json(summary)
@@ -97,6 +100,9 @@ def print_run(finished: Run, as_json: bool) -> None:
         say(click.wrap_text(banner, WIDTH))
     say(str(tables.ladder(pair)))
     say(str(tables.gate(gates)))
+    reliability = metrics.reliability(finished.trials)
+    if reliability.filter(pl.col("k") > 1).height:
+        say(str(tables.reliability(reliability)))
     say(str(tables.exits(metrics.exits(finished.trials))))
     for row in metrics.troubles(finished.trials).head(5).iter_rows(named=True):
         say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agentbench_lab.analysis.stats import Z_95, bootstrap_over_cases, wilson
+from agentbench_lab.analysis.stats import Z_95, bootstrap_over_cases, pass_hat_k, wilson
 
 
 @pytest.mark.parametrize("n", [*range(1, 40), 100, 365, 1000, 12_345])
@@ -144,3 +145,24 @@ def test_bootstrap_leaves_out_cases_without_trials() -> None:
 def test_bootstrap_of_nonsense_raises(c: list[int], n: list[int]) -> None:
     with pytest.raises(ValueError):
         bootstrap_over_cases(c, n)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_pass_hat_k_is_the_share_of_draws_that_all_succeed(n: int) -> None:
+    """Against every draw of k of n trials, for every number of successes; unknown where there are not k trials."""
+    for successes in range(n + 1):
+        trials = [True] * successes + [False] * (n - successes)
+        for k in range(1, n + 1):
+            draws = list(itertools.combinations(trials, k))
+            assert pass_hat_k(successes, n, k) == pytest.approx(sum(map(all, draws)) / len(draws), abs=1e-12)
+        assert pass_hat_k(successes, n, n + 1) is None
+
+
+def test_pass_hat_k_is_unbiased_where_the_power_of_the_mean_is_not() -> None:
+    """Half the cases at 1.0 and half at 0.8: at k = 8 the mean of the powers is 0.584, and 0.9^8 is 0.430."""
+    n = k = 8
+    chance = [math.comb(n, c) * 0.8**c * 0.2 ** (n - c) for c in range(n + 1)]
+    expected = 0.5 * 1.0 + 0.5 * sum(p * (pass_hat_k(c, n, k) or 0.0) for c, p in enumerate(chance))
+    assert expected == pytest.approx(0.5 + 0.5 * 0.8**8)
+    assert expected == pytest.approx(0.584, abs=5e-4)
+    assert abs(expected - 0.9**8) > 0.15

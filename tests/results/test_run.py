@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows
@@ -231,3 +233,42 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_counts_that_do_not_add_up_cannot_be_made(counts: tuple[int, int, int, int]) -> None:
     with pytest.raises(ValueError, match="is not asked"):
         Counts(*counts)
+
+
+def fuzzed(folder: Path, run: Run, data: st.DataObject) -> None:
+    """One file of a run with a piece of it replaced, cut out or cut off: it is read whole, or refused in one line."""
+    name = data.draw(
+        st.sampled_from(["card.json", "product.jsonl", *(f"{grain}.parquet" for grain in SCHEMAS)])
+    )
+    file = folder / name
+    whole = file.read_bytes()
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(len(whole), start + 64)))
+    piece = data.draw(st.binary(max_size=16))
+    tail = b"" if data.draw(st.booleans()) else whole[end:]
+    file.write_bytes(whole[:start] + piece + tail)
+    try:
+        found = load_run(folder)
+    except LabError as error:
+        assert "Traceback" not in str(error)
+    else:
+        assert (
+            found.trials.num_rows
+            == len(found.product)
+            == found.card.counts.judged + found.card.counts.excluded
+        )
+    finally:
+        file.write_bytes(whole)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_damage_makes_a_run_unreadable_without_a_word(folder: Path, run: Run, data: st.DataObject) -> None:
+    fuzzed(folder, run, data)
+
+
+@pytest.mark.long
+@given(data=st.data())
+@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_damage_makes_a_run_unreadable_at_length(folder: Path, run: Run, data: st.DataObject) -> None:
+    fuzzed(folder, run, data)

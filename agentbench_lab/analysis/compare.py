@@ -51,6 +51,8 @@ class Side:
     strictness: str
     commit: str
     outcomes: tuple[Outcome, ...] = ()
+    grader: str = ""
+    missing: int = 0
 
 
 class _Run(Protocol):
@@ -87,7 +89,15 @@ def side(run: _Run, arm: str = "") -> Side:
     card = run.card
     outcomes = card.outcome_set.outcomes
     return Side(
-        found[0], rows, frame(run.cases), card.taxonomy, card.strictness, card.commit, tuple(outcomes)
+        found[0],
+        rows,
+        frame(run.cases),
+        card.taxonomy,
+        card.strictness,
+        card.commit,
+        tuple(outcomes),
+        "" if card.imported is not None else card.grader,
+        card.counts.missing,
     )
 
 
@@ -157,7 +167,8 @@ class Unmatched:
 class Standing:
     """One side in numbers. `trials` = `judged` + `excluded`; the rest is over the paired cases alone.
 
-    `unsafe` counts judged trials with an unsafe outcome; `fewest` and `most` are judged trials a case.
+    `unsafe` counts judged trials with an unsafe outcome; `fewest` and `most` are judged trials a case; `missing` are
+    the trials of the whole run that were asked and did not come about.
     """
 
     name: str
@@ -169,6 +180,7 @@ class Standing:
     unsafe: int
     fewest: int
     most: int
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +323,8 @@ class Comparison:
         return f"{_many(most, 'trial')} a case" if fewest == most else f"{fewest} to {most} trials a case"
 
     def losses(self) -> tuple[str, ...]:
-        """Why a gate fails: a decisive loss, decisively more hallucination, any new unsafe outcome; empty if none."""
+        """Why a gate fails: a decisive loss, decisively more hallucination, an incomplete side, any new unsafe outcome;
+        empty if none."""
         found = []
         if self.decisive and (self.solved.difference or 0) < 0:
             found.append(f"{self.b.name} solves decisively less than {self.a.name}: {self.evidence}")
@@ -320,6 +333,9 @@ class Comparison:
             found.append(
                 f"{self.b.name} hallucinates decisively more than {self.a.name}: difference {interval(h)}"
             )
+        for one in (self.a, self.b):
+            if one.missing:
+                found.append(f"{one.name} is incomplete: {one.missing} of the trials asked are missing")
         if self.new_unsafe:
             cases = "; ".join(f"{pair.case_id} ({', '.join(pair.unsafe_b)})" for pair in self.new_unsafe)
             found.append(f"{self.b.name} has unsafe outcomes where {self.a.name} has none: {cases}")
@@ -489,6 +505,11 @@ def _compare(a: Side, b: Side, seed: int, commits: tuple[str, ...]) -> Compariso
             f"{first} and {second} were judged by different outcomes under the one name {a.taxonomy!r}: "
             "nothing makes these comparable"
         )
+    if a.grader and b.grader and a.grader != b.grader:
+        raise LabError(
+            f"{first} was judged by the grader {a.grader}, {second} by {b.grader}: judge the older one again "
+            "(agentbench-lab regrade)"
+        )
     left, right = _Rows(first, a), _Rows(second, b)
     _check_cases(left, right)
     pairs = _pairs(left, right)
@@ -621,6 +642,7 @@ class _Rows:
             unsafe=sum(len(row["unsafe"]) for row in rows),
             fewest=min(judged),
             most=max(judged),
+            missing=self.side.missing,
         )
 
     def missing(self, key: Key) -> str:
@@ -736,10 +758,14 @@ def _why_no_mcnemar(pairs: Sequence[Pair]) -> str:
     return f"McNemar's test takes one trial a case on both sides; {several} of {_many(len(pairs), 'case')} have more"
 
 
+ENOUGH_TO_PLAN = 10
+"""Cases that must differ before their variance says anything about another difference."""
+
+
 def _needed(pairs: Sequence[Pair], level: float = LEVEL, delta: float | None = None) -> int | None:
     """About how many cases, more than these, would show `delta` (the difference seen) by the variance seen."""
     d = np.array([pair.difference for pair in pairs])
-    if not d.any():
+    if not d.any() or (delta is not None and np.count_nonzero(d) < ENOUGH_TO_PLAN):
         return None
     variance = float(d.var(ddof=1)) if len(d) > 1 else 0.0
     if delta is not None:

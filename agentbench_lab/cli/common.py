@@ -45,9 +45,10 @@ def near(path: Path) -> str:
 
 
 def missing(run: Run) -> str:
-    """`incomplete: 1 trial is missing`."""
+    """`incomplete: 1 trial is missing`, and the cap that was reached."""
     count = run.card.counts.missing
-    return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing"
+    stopped = f" ({run.card.stopped})" if run.card.stopped else ""
+    return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
 
 
 class Progress:

@@ -91,6 +91,11 @@ _limits = _options(
         metavar="N",
         help="Tries after an infrastructure error that came before any output.",
     ),
+    click.option(
+        "--again-excluded",
+        is_flag=True,
+        help="Going on with a run: also run again what the environment had excluded (an outage).",
+    ),
 )
 
 
@@ -126,6 +131,7 @@ def run(
     max_cost: float | None,
     max_time: float | None,
     retries: int,
+    again_excluded: bool,
     as_json: bool,
 ) -> None:
     """Run a suite by one or more drivers, grade it, save it, and print the metric pair and the gate.
@@ -160,9 +166,10 @@ def run(
         ),
         caps=Caps(tokens=max_tokens, cost_micros=_micros(max_cost), wall_s=max_time),
         retries=retries,
+        again_excluded=again_excluded,
         shard=shard,
     )
-    if plan_only or prepared.plan.finished or prepared.plan.notes:
+    if plan_only or prepared.plan.finished:
         for note in prepared.plan.notes:
             click.echo(f"note: {note}", err=not plan_only)
         click.echo(str(prepared.plan), err=not plan_only)

@@ -21,14 +21,17 @@ def commit(folder: Path) -> str:
         return "unknown"
     # as git itself writes it, whatever a person's own settings make of a difference
     changed = _git(folder, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
-    untracked = _git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")
+    listed = _git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")
+    if changed is None or listed is None:
+        return "unknown"
+    top = Path((_git(folder, "rev-parse", "--show-toplevel") or b"").decode().strip())
+    untracked = [name for name in sorted(listed.split(b"\0")) if name and not _of_a_run(top, name)]
     if not changed and not untracked:
         return sha.decode().strip()
-    difference = hashlib.sha256(changed or b"")
-    top = Path((_git(folder, "rev-parse", "--show-toplevel") or b"").decode().strip())
-    for name in sorted((untracked or b"").split(b"\0")):
+    difference = hashlib.sha256(changed)
+    for name in untracked:
         file = top / name.decode(errors="surrogateescape")
-        if name and file.is_file():
+        if file.is_file():
             difference.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return f"dirty: {sha.decode().strip()}+{difference.hexdigest()[:16]}"
 
@@ -48,6 +51,12 @@ def standing(project: Path) -> str:
     if of_lab == "unknown":
         of_lab = package_version()
     return of_project if of_project == "unknown" else f"{of_project} with agentbench-lab {of_lab}"
+
+
+def _of_a_run(top: Path, name: bytes) -> bool:
+    """Whether an untracked file lies in a run's folder: what a run writes does not change what it measures."""
+    file = top / name.decode(errors="surrogateescape")
+    return any((file.parent / mark).exists() for mark in ("card.json", "journal.jsonl", "run.lock"))
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:

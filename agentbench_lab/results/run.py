@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ FORMAT = "agentbench-lab/run/v1"
 
 class SuiteCard(Struct, frozen=True):
     """Which cases were asked: the suite's name and digest, what its own card says of version and date, how many of its
-    cases were selected, and of how many (None when the source does not say)."""
+    cases were selected, of how many (None when the source does not say), and the groups that the whole suite has."""
 
     name: str
     digest: str
@@ -37,6 +38,7 @@ class SuiteCard(Struct, frozen=True):
     date: str | None
     cases: int
     of: int | None = None
+    groups: tuple[str, ...] = ()
 
 
 class WorldCard(Struct, frozen=True):
@@ -105,7 +107,8 @@ class Imported(Struct, frozen=True):
 class RunCard(Struct, frozen=True):
     """Where a run's numbers come from. Two runs are comparable only within one commit.
 
-    `grader` is the digest of the grader's source; `source` names the run that this one was judged again from;
+    `grader` is the digest of the grader's source; `source` names the run that this one was judged again from; `stopped`
+    the cap that ended it early;
     `imported` is there for a run that another harness made: nothing but rows is known of it.
     """
 
@@ -128,6 +131,7 @@ class RunCard(Struct, frozen=True):
     started_at: str
     finished_at: str
     source: str | None = None
+    stopped: str | None = None
     imported: Imported | None = None
 
     @property
@@ -204,6 +208,41 @@ def check_run(run: Run) -> None:
         raise LabError(
             f"{run.card.run}: {run.trials.num_rows} trials but {len(run.product)} rows in product.jsonl"
         )
+    _check_rows(run)
+
+
+_KEY = ["suite", "case_id", "driver", "model", "scaffold", "trial"]
+
+
+def _check_rows(run: Run) -> None:
+    """Every trial once in each of its tables, in one order, with as many attempts and calls as it says."""
+    trials = run.trials.select(_KEY)
+    keys = list(zip(*(column.to_pylist() for column in trials.columns), strict=True))
+    if len(set(keys)) != len(keys):
+        twice = next(key for key, count in Counter(keys).items() if count > 1)
+        raise LabError(f"{run.card.run}: trial {twice[-1]} of {twice[1]!r} stands twice")
+    if run.product:
+        rows = ((r.suite, r.case_id, r.arm.driver, r.arm.model, r.arm.scaffold, r.trial) for r in run.product)
+        for key, row in zip(keys, rows, strict=True):
+            if key != row:
+                raise LabError(
+                    f"{run.card.run}: product.jsonl has trial {row[-1]} of {row[1]!r} for {key[1]!r}"
+                )
+        if not run.transcripts.select(_KEY).equals(trials):
+            raise LabError(f"{run.card.run}: the transcripts are not those of the trials")
+        for grain, wanted in (("attempts", "attempts"), ("calls", "tool_calls")):
+            found = Counter(
+                zip(*(c.to_pylist() for c in getattr(run, grain).select(_KEY).columns), strict=True)
+            )
+            for key, count in zip(keys, run.trials.column(wanted).to_pylist(), strict=True):
+                if found.pop(key, 0) != count:
+                    raise LabError(
+                        f"{run.card.run}: trial {key[-1]} of {key[1]!r} has other {grain} than it says"
+                    )
+            if found:
+                raise LabError(
+                    f"{run.card.run}: {grain} of a trial that is not there: {next(iter(found))[1]!r}"
+                )
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
 from agentbench_lab.drivers.base import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
+from agentbench_lab.running.trial import Retries
 from agentbench_lab.worlds.toolbox import World
 
 DEFAULT_WALL_S = 60.0
@@ -19,6 +22,17 @@ DEFAULT_TOOL_CALLS = 1_000
 """Tool calls it may make: far more than any case needs, and an end to a driver that never stops."""
 
 DriverLike = str | Callable[..., Any]
+
+
+class Caps(Struct, frozen=True):
+    """What a whole run may use: once it has used this much no further trial is begun, and the run is incomplete.
+
+    Tokens and money count what is known of them; None is no cap.
+    """
+
+    tokens: int | None = None
+    cost_micros: int | None = None
+    wall_s: float | None = None
 
 
 def world_name(world: Any) -> str:
@@ -119,3 +133,26 @@ def check_tools(placed: Iterable[tuple[Case, World]]) -> None:
                 hint = did_you_mean(name, world.registry.names, most=0)
                 where = f"{case.file}:{case.line}: " if case.line else ""
                 raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
+
+
+def caps_asked(caps: Caps | None) -> Caps:
+    """The caps of a run, or none."""
+    caps = Caps() if caps is None else caps
+    if not isinstance(caps, Caps):
+        raise LabError(f"caps must be Caps, not a {type(caps).__name__}")
+    for name in ("tokens", "cost_micros"):
+        most = getattr(caps, name)
+        if most is not None and (type(most) is not int or most < 0):
+            raise LabError(f"the cap {name} must be a whole number from 0, not {most!r}")
+    wall_s = caps.wall_s
+    if wall_s is not None and not (type(wall_s) in (int, float) and 0 <= wall_s < float("inf")):
+        raise LabError(f"the cap of time must be seconds from 0, not {wall_s!r}")
+    return caps
+
+
+def retries_asked(retries: Retries | int) -> Retries:
+    """How an infrastructure error is tried again."""
+    found = Retries(times=retries) if type(retries) is int else retries
+    if not isinstance(found, Retries) or found.times < 0:
+        raise LabError(f"retries must be a whole number from 0, or Retries, not {retries!r}")
+    return found

@@ -54,33 +54,38 @@ def run_in_executor(
             raise LabError(f"the executor takes no more trials: {error}") from None
         under_way[future] = time.monotonic(), group, alone
 
-    while ((left or suspects) and not stop()) or under_way:
-        while left and not stop() and len(under_way) < 2 * slots:
-            # towards the end groups shrink, so that no slot waits long for another
-            most = max(1, min(size, -(-len(left) // slots)))
-            submit([left.popleft() for _ in range(min(most, len(left)))])
-        if suspects and not under_way and not stop():
-            submit([suspects.popleft()], alone=True)
-        if not under_way:
-            continue
-        done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
-        for future in done:
-            began, group, alone = under_way.pop(future)
-            try:
-                records = Wire.records(future.result())
-            except Exception as error:
-                if type(error).__name__ != "KilledWorker":
-                    raise _broken(error) from None
-                # a trial that kills its workers takes neighbours along: each is tried again with nothing beside it
-                if alone:
-                    sink(kit.job(group[0]).died("every worker that ran it was lost"))
-                else:
-                    suspects.extend(group)
+    try:
+        while ((left or suspects) and not stop()) or under_way:
+            while left and not stop() and len(under_way) < 2 * slots:
+                # towards the end groups shrink, so that no slot waits long for another
+                most = max(1, min(size, -(-len(left) // slots)))
+                submit([left.popleft() for _ in range(min(most, len(left)))])
+            if suspects and not under_way and not stop():
+                submit([suspects.popleft()], alone=True)
+            if not under_way:
                 continue
-            for record in records:
-                sink(record)
-            each = max(1e-6, (time.monotonic() - began) / len(group) / 2)
-            size = max(1, min(_MOST, int(_GROUP_S / each)))
+            done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in done:
+                began, group, alone = under_way.pop(future)
+                try:
+                    records = Wire.records(future.result())
+                except Exception as error:
+                    if type(error).__name__ != "KilledWorker":
+                        raise _broken(error) from None
+                    # a trial that kills its workers takes neighbours along: each is tried again with nothing beside it
+                    if alone:
+                        sink(kit.job(group[0]).died("every worker that ran it was lost"))
+                    else:
+                        suspects.extend(group)
+                    continue
+                for record in records:
+                    sink(record)
+                each = max(1e-6, (time.monotonic() - began) / len(group) / 2)
+                size = max(1, min(_MOST, int(_GROUP_S / each)))
+    finally:
+        # after Ctrl-C or a full disk nothing that waits shall still spend money
+        for future in under_way:
+            future.cancel()
 
 
 def _broken(error: Exception) -> LabError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from agentbench_lab.results.run import write_file
 from agentbench_lab.running.trial import Record
 
 FORMAT = "agentbench-lab/journal/v1"
+SYNC_S = 0.9
+"""Seconds within which the disk is made to follow a line."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -50,6 +51,7 @@ class Header(Struct, frozen=True):
     grader: str
     commit: str
     started_at: str
+    source: str | None = None
 
 
 class Found(Struct, frozen=True):
@@ -100,8 +102,9 @@ class Journal:
         # unbuffered: a line goes to the system whole, so that no moment of being killed leaves half of one
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close
         self._size = self._file.tell()
-        self._synced = time.monotonic()
         self._sync: threading.Thread | None = None
+        self._wake, self._closed = threading.Event(), threading.Event()
+        self._waiting = False
         self._failed: OSError | None = None
 
     @classmethod
@@ -128,20 +131,29 @@ class Journal:
             self._file.truncate(self._size)
             raise
         self._size += size
-        now = time.monotonic()
-        if now - self._synced >= 1.0 and (self._sync is None or not self._sync.is_alive()):
-            self._synced = now
-            self._sync = threading.Thread(target=self._follow, daemon=True, name="agentbench-lab journal")
-            self._sync.start()
+        if not self._waiting:
+            # one line begins the second within which the disk follows, whether or not another line comes
+            self._waiting = True
+            self._wake.set()
+            if self._sync is None:
+                self._sync = threading.Thread(target=self._follow, daemon=True, name="agentbench-lab journal")
+                self._sync.start()
 
     def _follow(self) -> None:
-        try:
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._failed = error
+        while not self._closed.is_set():
+            self._wake.wait()
+            self._closed.wait(SYNC_S)
+            self._wake.clear()
+            self._waiting = False
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                self._failed = error
 
     def close(self) -> None:
         """Make the disk follow, and let go of the file."""
+        self._closed.set()
+        self._wake.set()
         if self._sync is not None:
             self._sync.join()
         with contextlib.suppress(OSError):

@@ -6,10 +6,27 @@ import contextlib
 import fcntl
 import os
 import socket
+import weakref
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
 from agentbench_lab.errors import LabError, shown
+
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+@lru_cache(maxsize=1)
+def _at_fork() -> None:
+    """A child that a driver forks has the lock's handle too, and would hold the lock beyond its owner's death."""
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _let_go() -> None:
+    for lock in _held:
+        if lock._handle >= 0:
+            os.close(lock._handle)
+            lock._handle = -1
 
 
 class RunLock:
@@ -33,13 +50,18 @@ class RunLock:
             raise LabError(f"{shown(folder)}: cannot write there: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             owner = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
             os.close(handle)
             raise LabError(f"{shown(folder)}: is being written by {owner}") from None
+        except OSError as error:
+            os.close(handle)
+            raise LabError(f"{shown(folder)}: cannot be locked: {error.strerror}") from None
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.stat(self._path)):
                 self._handle = handle
+                _held.add(self)
+                _at_fork()
                 return True
         os.close(handle)
         return False

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from agentbench_lab import grading
-from agentbench_lab.cases import RUNGS
 from agentbench_lab.errors import LabError
+from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.run import Envelope, Run, load_run, save
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
@@ -51,7 +51,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
     )
     asked = sum(run.card.counts.asked for run in runs)
     ordered = sorted(records.values(), key=lambda record: record.place)
-    merged = assembled(card, first.cases, ordered, asked, envelope=_climbs(ordered, arms, first))
+    merged = assembled(card, first.cases, ordered, asked, envelope=_climbs(ordered, arms, runs))
     return save_new(merged, out)
 
 
@@ -81,38 +81,24 @@ def _check_shards(folders: Sequence[str | Path], runs: Sequence[Run]) -> None:
         raise LabError(f"missing shards: {', '.join(f'{at}/{total}' for at in missing)}")
 
 
-def _climbs(records: Sequence[Record], arms: Sequence[Arm], of: Run) -> tuple[Envelope, ...]:
-    """How far each arm came, by the rules of the run `of`, whose cards say what each was asked."""
-    ladder = bool(of.card.options.get("ladder"))
-    groups = set(map(str, of.cases.column("group").to_pylist()))
-    trials = int(of.card.options.get("trials") or 1)
-    whole: dict[str, int] = {}
-    for group in map(str, of.cases.column("group").to_pylist()):
-        whole[group] = whole.get(group, 0) + trials
-    asked = [
-        dict(card.asked) if ladder else whole
-        for arm in arms
-        for card in of.card.envelope
-        if (card.driver, card.model, card.scaffold) == (arm.driver, arm.model, arm.scaffold)
-    ]
-    climbs = [
-        climbed(
-            whole,
-            set(of_arm),
-            [record.row for record in records if record.row.arm == arm],
-            suite=_suite_groups(of, groups),
-            ladder=ladder,
-        )
-        for arm, of_arm in zip(arms, asked, strict=True)
-    ]
+def _climbs(records: Sequence[Record], arms: Sequence[Arm], runs: Sequence[Run]) -> tuple[Envelope, ...]:
+    """How far each arm came in all the runs together, whose cards say what each of them was asked."""
+    ladder = bool(runs[0].card.options.get("ladder"))
+    asked: list[dict[str, int]] = [{} for _ in arms]
+    for run in runs:
+        for card in run.card.envelope:
+            of_arm = asked[arms.index(Arm(card.driver, card.model, card.scaffold))]
+            for group, count in card.asked.items():
+                of_arm[group] = of_arm.get(group, 0) + count
+    groups = set(map(str, runs[0].cases.column("group").to_pylist()))
+    suite = groups | set(runs[0].card.suites[0].groups)
+    climbs = []
+    for arm, of_arm in zip(arms, asked, strict=True):
+        rows = [record.row for record in records if record.row.arm == arm]
+        # a group that the gate left out has its receipt: it was planned, and not begun
+        planned = {**dict.fromkeys(groups, 0), **of_arm}
+        climbs.append(climbed(planned, set(of_arm), rows, suite=suite, ladder=ladder))
     return envelope(arms, climbs, asked)
-
-
-def _suite_groups(run: Run, groups: set[str]) -> set[str]:
-    """The groups of the whole suite, as far as the run knows: a rung below its lowest one may have been left out."""
-    suite = run.card.suites[0]
-    partial = suite.of is None or suite.of != suite.cases
-    return groups | (set(RUNGS) if partial else set())
 
 
 def regrade_run(
@@ -126,7 +112,7 @@ def regrade_run(
         f"{new.row.case_id} [{new.row.arm} #{new.row.trial}]: {old.row.verdict.outcome or 'excluded'} -> "
         f"{new.row.verdict.outcome or 'excluded'}"
         for old, new in zip(before, after, strict=True)
-        if old.row.verdict != new.row.verdict and old.row.verdict.outcome != new.row.verdict.outcome
+        if old.row.verdict.outcome != new.row.verdict.outcome
     ]
     arms = [Arm(arm.driver, arm.model, arm.scaffold) for arm in run.card.arms]
     card = msgspec.structs.replace(
@@ -135,19 +121,26 @@ def regrade_run(
         source=run.card.run,
         grader=grading.version(),
         strictness=strictness or run.card.strictness,
+        versions=provenance.versions(),
         finished_at=now(),
     )
-    new = assembled(card, run.cases, after, run.card.counts.asked, envelope=_climbs(after, arms, run))
+    new = assembled(card, run.cases, after, run.card.counts.asked, envelope=_climbs(after, arms, [run]))
     return save_new(new, out), changed
 
 
 def save_new(run: Run, out: str | Path) -> Run:
     """Save a run into a new folder; an existing one that is not empty is refused."""
-    folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    folder = Path(out).absolute()
+    if folder.exists() and not folder.is_dir():
         raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")
     make_folder(folder, exist_ok=True)
-    run = msgspec.structs.replace(run, path=folder)
     with RunLock(folder):
-        save(run, folder)
+        # under the lock, since another writer may have finished just now
+        if any(file.name != "run.lock" for file in folder.iterdir()):
+            raise LabError(f"{out}: exists and is not an empty folder; nothing is written over")
+        run = msgspec.structs.replace(run, path=folder)
+        try:
+            save(run, folder)
+        except OSError as error:
+            raise LabError(f"{out}: cannot write the run: {error.strerror}") from None
     return run

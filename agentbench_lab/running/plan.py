@@ -49,9 +49,11 @@ def shard_numbers(shard: str) -> tuple[int, int]:
 
 
 def shard_of(specs: Sequence[Spec], shard: str) -> list[Spec]:
-    """The i-th of n parts of the plan: every n-th trial, so that each part has easy and hard ones."""
+    """The i-th of n parts of the plan: every n-th case of an arm with all its trials, so that each part has easy and
+    hard ones, and keeps them when more trials are asked."""
     at, of = shard_numbers(shard)
-    return list(specs[at - 1 :: of])
+    arms = 1 + max((spec.arm for spec in specs), default=0)
+    return [spec for spec in specs if (spec.place[0] * arms + spec.arm) % of == at - 1]
 
 
 def of_groups(specs: Iterable[Spec], group: str, arms: set[int]) -> list[Spec]:

@@ -43,12 +43,15 @@ from agentbench_lab.results.schema import SCHEMAS
 from agentbench_lab.running import journal as journals
 from agentbench_lab.running.asked import (
     DEFAULT_WALL_S,
+    Caps,
     DriverLike,
+    caps_asked,
     check_rungs,
     check_tools,
     count,
     drivers_asked,
     limits_asked,
+    retries_asked,
     stamp_asked,
     suite_asked,
     whole,
@@ -90,17 +93,6 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
-class Caps(Struct, frozen=True):
-    """What a whole run may use: once it has used this much no further trial is begun, and the run is incomplete.
-
-    Tokens and money count what is known of them; None is no cap.
-    """
-
-    tokens: int | None = None
-    cost_micros: int | None = None
-    wall_s: float | None = None
-
-
 class Plan(Struct, frozen=True):
     """What a run will do before it does it: trials asked, finished already, to be run, and to be judged again."""
 
@@ -135,6 +127,7 @@ def evaluate(
     limits: Limits | None = None,
     caps: Caps | None = None,
     retries: Retries | int = 3,
+    again_excluded: bool = False,
     shard: str = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -151,7 +144,8 @@ def evaluate(
 
     `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
     concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
-    after an infrastructure error. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
+    after an infrastructure error; with `again_excluded` a run that goes on also runs again what its environment had
+    excluded. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
     (finished, asked).
 
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
@@ -174,6 +168,7 @@ def evaluate(
         limits=limits,
         caps=caps,
         retries=retries,
+        again_excluded=again_excluded,
         shard=shard,
         save_run=save_run,
     ).run(progress)
@@ -197,6 +192,7 @@ def prepare(
     limits: Limits | None = None,
     caps: Caps | None = None,
     retries: Retries | int = 3,
+    again_excluded: bool = False,
     shard: str = "",
     save_run: bool = True,
 ) -> Prepared:
@@ -232,8 +228,9 @@ def prepare(
         limits=limits,
         stamp=stamp,
         strictness=strictness,
-        retries=Retries(times=retries) if isinstance(retries, int) else retries,
+        retries=retries_asked(retries),
     )
+    caps = caps_asked(caps)
     settings = Settings(
         suite.name,
         stamp,
@@ -260,7 +257,18 @@ def prepare(
         # absolute, since a driver may change the working folder under us
         folder = Path(out).absolute() if out else project_root() / "data" / "results" / name
     return Prepared(
-        suite, placed, kit, specs, settings, options, folder, workers, executor, caps or Caps(), fresh=not out
+        suite,
+        placed,
+        kit,
+        specs,
+        settings,
+        options,
+        folder,
+        workers,
+        executor,
+        caps,
+        again_excluded,
+        fresh=not out,
     )
 
 
@@ -273,6 +281,7 @@ class _Earlier(Struct):
     commit: str
     finished: bool
     notes: tuple[str, ...]
+    source: str | None
 
 
 class Prepared:
@@ -290,24 +299,25 @@ class Prepared:
         workers: int,
         executor: str | Executor,
         caps: Caps,
+        again_excluded: bool,
         *,
         fresh: bool,
     ) -> None:
         self.suite, self.placed, self.kit, self.specs = suite, placed, kit, specs
         self.settings, self.options, self.folder = settings, options, folder
         self._workers, self._executor, self._caps = workers, executor, caps
+        self._again_excluded = again_excluded
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
-        finished = len(self._earlier.records) if self._earlier else 0
-        self.plan = Plan(
-            len(specs),
-            finished,
-            len(specs) - finished,
-            self._earlier.regraded if self._earlier else 0,
-            self._earlier.notes if self._earlier else (),
-        )
+        done = dict(self._earlier.records) if self._earlier else {}
+        to_run = self._to_run(done)
+        notes = self._earlier.notes if self._earlier else ()
+        above = len(specs) - len(done) - to_run
+        if settings.ladder and above:
+            notes = (*notes, f"up to {above} more are run when the gate opens the rungs above")
+        self.plan = Plan(len(specs), len(done), to_run, self._earlier.regraded if self._earlier else 0, notes)
 
     # ---- what is there already
 
@@ -330,9 +340,13 @@ class Prepared:
         raise LabError(f"{shown(folder)}: exists, holds no run and is not empty; nothing is written over")
 
     def _from_journal(self, folder: Path) -> _Earlier | None:
-        found = read_journal(folder / "journal.jsonl")
+        try:
+            found = read_journal(folder / "journal.jsonl")
+        except OSError as error:
+            raise LabError(f"{shown(folder)}: cannot read its journal: {error.strerror}") from None
         if found is None:
-            return None
+            # not even a header: the run beside it, if there is one, is still the truth
+            return self._from_run(folder) if (folder / "card.json").exists() else None
         self._refuse_differences(found.header.settings, folder)
         return self._earlier_of(
             found.records,
@@ -341,13 +355,20 @@ class Prepared:
             found.header.commit,
             False,
             found.notes,
+            found.header.source,
         )
 
     def _from_run(self, folder: Path) -> _Earlier:
         run = load_run(folder)
         self._refuse_differences(settings_of(run), folder)
         return self._earlier_of(
-            records_of(run), run.card.grader, run.card.started_at, run.card.commit, run.card.complete, ()
+            records_of(run),
+            run.card.grader,
+            run.card.started_at,
+            run.card.commit,
+            run.card.complete,
+            (),
+            run.card.source,
         )
 
     def _refuse_differences(self, old: Settings, folder: Path) -> None:
@@ -367,6 +388,7 @@ class Prepared:
         commit: str,
         finished: bool,
         notes: tuple[str, ...],
+        source: str | None,
     ) -> _Earlier:
         places = {self._key(spec): spec.place for spec in self.specs}
         found: dict[Key, Record] = {}
@@ -377,6 +399,9 @@ class Prepared:
                     f"{self._where()}holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
                     f"now; ask at least as many trials as it has"
                 )
+            verdict = record.row.verdict
+            if self._again_excluded and verdict.excluded is not None and verdict.owner == "environment":
+                continue
             if key in found:
                 notes = (
                     *notes,
@@ -389,7 +414,7 @@ class Prepared:
         if grader != grading.version():
             found = {key: judged_again(record) for key, record in found.items()}
             regraded = len(found)
-        return _Earlier(found, regraded, started_at, commit, finished, notes)
+        return _Earlier(found, regraded, started_at, commit, finished, notes, source)
 
     def _where(self) -> str:
         return "" if self.folder is None else f"{shown(self.folder)}: "
@@ -415,14 +440,15 @@ class Prepared:
                 if _is_ours(file) and file.name != "run.lock":
                     file.unlink(missing_ok=True)
             earlier = self._earlier
-            if earlier is not None and earlier.finished and not earlier.regraded and not self._left(earlier):
+            whole = earlier is not None and earlier.finished and not earlier.regraded
+            if earlier is not None and whole and not self._to_run(dict(earlier.records)):
                 return load_run(self.folder)
             return self._run(progress, self._journal())
 
-    def _left(self, earlier: _Earlier) -> bool:
-        """Whether there is a trial to be run beyond what is there."""
-        done = dict(earlier.records)
-        return any(self._key(spec) not in done for specs in self._rounds(done, set()) for spec in specs)
+    def _to_run(self, done: dict[Key, Record]) -> int:
+        """How many trials are to be run beyond what is there; with the ladder, up to the rung that is asked next."""
+        rounds = self._rounds(done, set())
+        return sum(self._key(spec) not in done for specs in rounds for spec in specs)
 
     def _journal(self) -> Journal:
         assert self.folder is not None
@@ -434,6 +460,7 @@ class Prepared:
             grading.version(),
             self._commit(),
             earlier.started_at if earlier else now(),
+            earlier.source if earlier else None,
         )
         try:
             opened = Journal.begin(path, header, earlier.records.values() if earlier else ())
@@ -485,9 +512,9 @@ class Prepared:
         finally:
             if journal is not None:
                 journal.close()
-        if not self.settings.ladder:
-            asked = len(self.specs)
-        run = self._assemble(list(done.values()), asked, begun, started_at)
+        run = self._assemble(list(done.values()), begun, started_at)
+        if not run.card.complete and not interrupted and (why := spent.reached()):
+            run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
         if self.folder is not None and journal is not None:
             run = self._save(run, journal)
         if interrupted:
@@ -514,7 +541,7 @@ class Prepared:
         if self._earlier is None or self._earlier.commit == here:
             return here
         before = self._earlier.commit
-        return before if before.endswith(f", {here}") else f"{before}, {here}"
+        return before if here in before.split(", ") else f"{before}, {here}"
 
     def _rounds(self, done: dict[Key, Record], begun: set[str]) -> Iterator[list[Spec]]:
         """What to run together: all at once, or with the ladder a rung at a time for the arms still climbing."""
@@ -534,8 +561,11 @@ class Prepared:
 
     def _climb(self, records: Sequence[Record], arm: int, begun: set[str]) -> Climb:
         rows = [record.row for record in records if record.place[1] == arm]
-        suite = {case.group for case in self.suite.cases} | (set(RUNGS) if self.suite.part else set())
-        return climbed(self._asked(arm), begun, rows, suite=suite, ladder=self.settings.ladder)
+        return climbed(self._asked(arm), begun, rows, suite=self._suite_groups(), ladder=self.settings.ladder)
+
+    def _suite_groups(self) -> set[str]:
+        """The groups of the whole suite; of a part of one, every rung could be below."""
+        return {case.group for case in self.suite.cases} | (set(RUNGS) if self.suite.part else set())
 
     def _begun(self, arm: int, records: Sequence[Record], begun: set[str]) -> dict[str, int]:
         """The trials of the groups that this arm was really asked: with the ladder, up to the rung that stopped it."""
@@ -547,7 +577,7 @@ class Prepared:
         return {
             group: asked[group]
             for group in in_order(asked)
-            if group in begun and (group in has or (gated_at or "").startswith(f"{group} "))
+            if group in has or (group in begun and (gated_at or "").startswith(f"{group} "))
         }
 
     def _asked(self, arm: int) -> dict[str, int]:
@@ -558,8 +588,9 @@ class Prepared:
                 asked[spec.case.group] = asked.get(spec.case.group, 0) + 1
         return asked
 
-    def _assemble(self, records: list[Record], asked: int, begun: set[str], started_at: str) -> Run:
+    def _assemble(self, records: list[Record], begun: set[str], started_at: str) -> Run:
         suite, kit = self.suite, self.kit
+        of_arms = [self._begun(arm, records, begun) for arm in range(len(kit.arms))]
         card = RunCard(
             format=FORMAT,
             run=self.folder.name if self.folder is not None else f"{suite.name}-{kit.stamp}",
@@ -576,6 +607,7 @@ class Prepared:
                     suite.date,
                     len(self.placed),
                     None if suite.part else len(suite.cases),
+                    tuple(in_order(self._suite_groups())),
                 ),
             ),
             worlds=tuple(
@@ -593,13 +625,15 @@ class Prepared:
             envelope=envelope(
                 kit.arms,
                 [self._climb(records, arm, begun) for arm in range(len(kit.arms))],
-                [self._begun(arm, records, begun) for arm in range(len(kit.arms))],
+                of_arms,
             ),
             versions=provenance.versions(),
             started_at=started_at,
             finished_at=now(),
+            source=self._earlier.source if self._earlier else None,
         )
-        return assembled(card, cases_table(self.placed), records, asked)
+        # what was asked is what was begun for each arm, and what an arm was asked before
+        return assembled(card, cases_table(self.placed), records, sum(sum(of.values()) for of in of_arms))
 
 
 class _Spent:
@@ -617,13 +651,20 @@ class _Spent:
             self._tokens += tokens
             self._cost += cost
 
-    def over(self) -> bool:
+    def reached(self) -> str:
+        """The cap that is used up, in words; empty while there is none."""
         caps = self._caps
-        return (
-            (caps.tokens is not None and self._tokens >= caps.tokens)
-            or (caps.cost_micros is not None and self._cost >= caps.cost_micros)
-            or (caps.wall_s is not None and time.monotonic() - self._began >= caps.wall_s)
-        )
+        for what, used, most in (
+            ("tokens", self._tokens, caps.tokens),
+            ("micros of a dollar", self._cost, caps.cost_micros),
+            ("seconds", round(time.monotonic() - self._began, 1), caps.wall_s),
+        ):
+            if most is not None and used >= most:
+                return f"the cap of {most:,} {what} is reached: {used:,} used"
+        return ""
+
+    def over(self) -> bool:
+        return bool(self.reached())
 
 
 def settings_of(run: Run) -> Settings:
@@ -645,7 +686,13 @@ def settings_of(run: Run) -> Settings:
 
 def _is_ours(file: Path) -> bool:
     """Whether a file is the lock, or half a file that a killed writer left: nothing that anybody would miss."""
-    whole = ("journal.jsonl", "card.json", "product.jsonl", *(f"{grain}.parquet" for grain in SCHEMAS))
+    whole = (
+        "journal.jsonl",
+        "card.json",
+        "product.jsonl",
+        "bench.json",
+        *(f"{grain}.parquet" for grain in SCHEMAS),
+    )
     return file.name in ("run.lock", ".probe") or file.name.startswith(tuple(f".{name}." for name in whole))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -36,6 +37,8 @@ NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 MESSAGES_LIMIT = 200_000
 NO_LIMIT = float("inf")
+LONGEST_WAIT_S = 600.0
+"""A Retry-After beyond this is not waited for: the trial is excluded, and can be run again another day."""
 _UNKNOWN = Usage()
 _LATE_S = 0.05
 """How much later than asked an event loop wakes a trial before something must have blocked it."""
@@ -115,7 +118,7 @@ class Job:
         self.arm = arm
         self.stamp = stamp
         self.strictness = strictness
-        self.limits = _tighter(case.task.limits, limits)
+        self.limits = _limits_of(case.task.limits, limits)
         self.deadline = NO_LIMIT
         self.watch: Callable[[float | None], None] | None = None
         self.turn: asyncio.Lock | None = None
@@ -184,26 +187,32 @@ class Job:
 
     def _attempt(self) -> _Tried:
         self._begin()
+        process = os.getpid()
         with spoken_by(self._said):
             try:
                 returned = self.driver.start(self._task, self._toolbox, self._context)
+                _only_in(process)
                 if type(returned) is not Transcript and inspect.isawaitable(returned):
                     returned = asyncio.run(self._within(returned))
-                return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+                return self._tried(as_transcript(returned), "")
             except BaseException as error:
+                _only_in(process)
                 return self._failed(error)
 
     async def _attempt_async(self) -> _Tried:
         self._begin()
+        process = os.getpid()
         with spoken_by(self._said):
             try:
                 returned = self.driver.start(self._task, self._toolbox, self._context)
+                _only_in(process)
                 if inspect.isawaitable(returned):
                     returned = await self._within(returned)
-                return self._tried(_ended(as_transcript(returned), self._toolbox), "")
+                return self._tried(as_transcript(returned), "")
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
+                _only_in(process)
                 return self._failed(error)
 
     async def _within(self, returned: Awaitable[Any]) -> Any:
@@ -235,6 +244,7 @@ class Job:
                     pending = None
                     self._wait_if_failed(tried)
         except InfrastructureError:
+            # tried often enough, or told to wait longer than anybody should
             self._earlier.pop()
         return tried
 
@@ -249,6 +259,7 @@ class Job:
                     pending = None
                     self._wait_if_failed(tried)
         except InfrastructureError:
+            # tried often enough, or told to wait longer than anybody should
             self._earlier.pop()
         return tried
 
@@ -281,6 +292,8 @@ class Job:
     ) -> _Tried:
         wall_s = time.perf_counter() - self._began
         ledger = self._toolbox.close()
+        # what the control tools were told was delivered, however the attempt ended
+        transcript = _ended(transcript, self._toolbox)
         spent = self._context.spent
         if usage is None:
             usage = transcript.usage if transcript.usage != _UNKNOWN else spent
@@ -305,9 +318,12 @@ class Job:
         if isinstance(error, InfrastructureError):
             note = _kept(f"infrastructure: {_said(error)}")
             stopped = Transcript(terminated=False, stop="infrastructure_error", notes=(note,))
-            usage = self._context.spent if error.usage is None else checked_usage(error.usage)
+            spent = self._context.spent
+            usage = spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
-            silent = not self._toolbox.ledger and not (usage.output or 0)
+            silent = not self._toolbox.ledger and not (usage.output or 0) and not (spent.output or 0)
+            if error.usage is not None and spent != _UNKNOWN:
+                usage = spent + usage
             return self._tried(stopped, "", usage=usage, again=error if silent else None)
         transcript, trace = _crashed(error)
         return self._tried(transcript, trace)
@@ -379,7 +395,7 @@ def _judge(case: Case, transcript: Transcript, evidence: Evidence, strictness: s
 _NO_LIMITS = Limits()
 
 
-def _tighter(own: Limits, run: Limits) -> Limits:
+def _limits_of(own: Limits, run: Limits) -> Limits:
     """A case's own limits, and the run's where it has none."""
     if own == _NO_LIMITS:
         return run
@@ -412,7 +428,15 @@ def _pause(error: BaseException) -> bool | float:
         return False
     seconds: Any = error.retry_after
     sound = isinstance(seconds, int | float) and 0 <= seconds < NO_LIMIT
+    if sound and seconds > LONGEST_WAIT_S:
+        return False
     return float(seconds) if sound else True
+
+
+def _only_in(process: int) -> None:
+    """A driver may fork; the child that comes back from it is no second runner, and ends here."""
+    if os.getpid() != process:
+        os._exit(0)
 
 
 class _OutOfTime(TimeoutError):

@@ -209,7 +209,7 @@ def test_a_cap_leaves_a_valid_run_that_can_be_gone_on_with(
     counts = run.card.counts
     assert counts.asked == 20
     assert counts.judged + counts.missing == 20
-    expected = range(most, most + 1) if caps.wall_s is None else range(1, most * workers)
+    expected = range(most, most + 1) if caps.wall_s is None else range(1, most * workers + 1)
     if most == 20:
         assert counts.missing == 0
     else:

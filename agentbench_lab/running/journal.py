@@ -99,7 +99,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # unbuffered: a line goes to the system whole, so that no moment of being killed leaves half of one
+        # unbuffered: a line is with the system when add returns. A kill within the write of a large one can still leave
+        # a part of it, which read_journal drops
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close
         self._size = self._file.tell()
         self._sync: threading.Thread | None = None

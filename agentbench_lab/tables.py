@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -160,15 +160,21 @@ def _by_arm(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(str(part["arm"][0]), part) for part in parts]
 
 
+def _under_arms(frame: pl.DataFrame, rows: list[Sequence[str] | str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The frame of each arm in turn, after a heading among the rows where there are several."""
+    arms = _by_arm(frame)
+    for arm, part in arms:
+        if len(arms) > 1:
+            rows.append(arm)
+        yield arm, part
+
+
 def ladder(frame: pl.DataFrame) -> Table:
     """The metric pair and its companions by rung, from a `metrics.ladder`; the last row of an arm is all its rungs."""
     metrics = ("passed", "completed", "result_completed", "hallucinated")
     rows: list[Sequence[str] | str] = []
     same_result = True
-    arms = _by_arm(frame)
-    for arm, part in arms:
-        if len(arms) > 1:
-            rows.append(arm)
+    for _, part in _under_arms(frame, rows):
         found = {(row["group"], row["metric"]): row for row in part.iter_rows(named=True)}
         groups = in_order(set(part["group"]) - {"all"})
         for group in [*groups, *(["all"] if ("all", "completed") in found else [])]:
@@ -198,10 +204,7 @@ def gate(frame: pl.DataFrame) -> Table:
     """The gate of each rung, from a `metrics.gate`: what passed, what shut it, and a receipt for what was not asked."""
     rows: list[Sequence[str] | str] = []
     reached = []
-    arms = _by_arm(frame)
-    for arm, part in arms:
-        if len(arms) > 1:
-            rows.append(arm)
+    for arm, part in _under_arms(frame, rows):
         by_group = {row["group"]: row for row in part.iter_rows(named=True)}
         shut = False
         skipped: list[str] = []
@@ -237,10 +240,7 @@ def gate(frame: pl.DataFrame) -> Table:
 def reliability(frame: pl.DataFrame) -> Table:
     """pass^k, from a `metrics.reliability`: the estimate with the cases behind it, and the bounds that exclusions leave."""
     rows: list[Sequence[str] | str] = []
-    arms = _by_arm(frame)
-    for arm, part in arms:
-        if len(arms) > 1:
-            rows.append(arm)
+    for _, part in _under_arms(frame, rows):
         for row in part.iter_rows(named=True):
             cases = f"{row['over_cases']} of {row['of_cases']} cases"
             bounds = "" if row["worst"] is None else f"{percent(row['worst'])} to {percent(row['best'])}"
@@ -256,10 +256,7 @@ def reliability(frame: pl.DataFrame) -> Table:
 def outcomes(frame: pl.DataFrame) -> Table:
     """How trials ended, from a `metrics.outcomes`: each outcome over the trials that could have ended so."""
     rows: list[Sequence[str] | str] = []
-    arms = _by_arm(frame)
-    for arm, part in arms:
-        if len(arms) > 1:
-            rows.append(arm)
+    for _, part in _under_arms(frame, rows):
         for row in part.iter_rows(named=True):
             if row["n"] or row["over"] != "judged":
                 over = "all judged trials" if row["over"] == "judged" else f"cases expecting {row['over']}"
@@ -473,10 +470,7 @@ def _mixed(found: Comparison) -> str:
 def exits(frame: pl.DataFrame) -> Table:
     """How trials stopped and what they were judged to be, from a `metrics.exits`; each line is n of the trials."""
     rows: list[Sequence[str] | str] = []
-    arms = _by_arm(frame)
-    for arm, part in arms:
-        if len(arms) > 1:
-            rows.append(arm)
+    for _, part in _under_arms(frame, rows):
         for row in part.iter_rows(named=True):
             cls = row["outcome_class"]
             words = "excluded" if cls is None else _CLASS_WORDS.get(cls, cls)

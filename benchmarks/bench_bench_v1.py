@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import itertools
 import json
-import statistics
 import sys
 import time
 
+from common import of_neighbours
 from rich_bench_v1 import rich_file
 
 from agentbench_lab.results.bench_v1 import BenchFile
@@ -62,13 +62,7 @@ def main() -> int:
             flush=True,
         )
         pairs.append((sum(a), sum(b)))
-    print(
-        f"median ours {statistics.median(a for a, _ in pairs):.2f} s, "
-        f"json {statistics.median(b for _, b in pairs):.2f} s"
-    )
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"ratio={ratio:.3f} goal={GOAL}")
-    return 0 if ratio <= GOAL else 1
+    return of_neighbours(pairs, "ours", "json", goal=GOAL)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ and column, twice. Run in turns, A B A B; each ratio is of two neighbours, and t
 from __future__ import annotations
 
 import gc
-import statistics
 import sys
 import time
 
+from common import of_neighbours
 from rich_bench_v1 import rich_file
 
 from agentbench_lab.results.bench_v1 import BenchFile
@@ -34,13 +34,7 @@ def main() -> int:
         pairs.append((compared - decoded, decoded - start))
         print(f"latest and compare {pairs[-1][0]:.2f}   decode {pairs[-1][1]:.2f}", flush=True)
         del file, text
-    print(
-        f"median latest and compare {statistics.median(a for a, _ in pairs):.2f} s, "
-        f"decode {statistics.median(b for _, b in pairs):.2f} s"
-    )
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"ratio={ratio:.3f} goal={GOAL}")
-    return 0 if ratio <= GOAL else 1
+    return of_neighbours(pairs, "latest and compare", "decode", goal=GOAL)
 
 
 if __name__ == "__main__":

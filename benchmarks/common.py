@@ -37,3 +37,15 @@ def compare(
     ratio = median(mine) / median(theirs)
     print(f"ratio={ratio:.3g} goal={goal:g}")
     return int(ratio > goal)
+
+
+def of_neighbours(pairs: list[tuple[float, float]], ours: str, other: str, *, goal: float) -> int:
+    """Print each side's median and, last, the median ratio of neighbours: for sides too long for many rounds.
+
+    `pairs` are seconds of ours and other. Gives back the exit code: 1 when the ratio is above the goal.
+    """
+    mine, theirs = zip(*pairs, strict=True)
+    print(f"median {ours} {median(mine):.2f} s, {other} {median(theirs):.2f} s")
+    ratio = median(a / b for a, b in pairs)
+    print(f"ratio={ratio:.3f} goal={goal}")
+    return int(ratio > goal)

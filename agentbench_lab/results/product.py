@@ -158,20 +158,25 @@ def product_row(
             evidence.candidate_problems if any(evidence.candidate_problems) else (),
             evidence.fault,
         ),
-        Verdict(
-            verdict.outcome,
-            verdict.cls,
-            verdict.solved,
-            verdict.completed,
-            verdict.result_completed,
-            verdict.hallucinated,
-            verdict.checks,
-            verdict.excluded,
-            verdict.owner,
-        ),
+        verdict_of(verdict),
         case.floor_expect,
         task.trace,
         evidence.goals,
+    )
+
+
+def verdict_of(graded: Grade) -> Verdict:
+    """What a row keeps of a grade."""
+    return Verdict(
+        graded.outcome,
+        graded.cls,
+        graded.solved,
+        graded.completed,
+        graded.result_completed,
+        graded.hallucinated,
+        graded.checks,
+        graded.excluded,
+        graded.owner,
     )
 
 
@@ -191,10 +196,9 @@ def _entry(row: LedgerRow, proof: bool) -> LedgerEntry:
     )
 
 
-def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
-    """Judge a stored row again, from the row alone."""
-    produced = row.produced
-    transcript = Transcript(
+def transcript_of(produced: Produced) -> Transcript:
+    """The transcript as far as a row keeps it: without usage and messages, and of the notes the last."""
+    return Transcript(
         calls=produced.calls,
         answer=produced.answer,
         status=produced.status,
@@ -211,22 +215,31 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
         ambiguous_goals=produced.ambiguous_goals,
         notes=(produced.why,) if produced.why else (),
     )
-    ledger = tuple(
-        LedgerRow(
-            entry.name,
-            entry.input,
-            entry.status,
-            value=entry.value,
-            text=entry.error,
-            problems=entry.problems,
-            misfits=entry.misfits,
-            facts=entry.facts,
-            effects=entry.effects,
-            changes=entry.changes,
-            empty=entry.empty,
-        )
-        for entry in produced.ledger
+
+
+def ledger_row(entry: LedgerEntry, text: str, diff: Any = None) -> LedgerRow:
+    """The ledger row of an entry, with what the product does not keep of it: the text the agent saw, and the diff."""
+    return LedgerRow(
+        entry.name,
+        entry.input,
+        entry.status,
+        value=entry.value,
+        text=text,
+        problems=entry.problems,
+        misfits=entry.misfits,
+        facts=entry.facts,
+        effects=entry.effects,
+        changes=entry.changes,
+        empty=entry.empty,
+        diff=diff,
     )
+
+
+def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
+    """Judge a stored row again, from the row alone."""
+    produced = row.produced
+    transcript = transcript_of(produced)
+    ledger = tuple(ledger_row(entry, entry.error) for entry in produced.ledger)
     evidence = Evidence(
         ledger,
         produced.problems or ((),) * len(produced.calls),

@@ -10,11 +10,10 @@ import msgspec
 import pyarrow as pa
 
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.product import ProductRow, Verdict, regrade
+from agentbench_lab.results.product import ProductRow, ledger_row, regrade, transcript_of, verdict_of
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.trial import Attempt, Record
-from agentbench_lab.transcripts import Transcript, Usage
-from agentbench_lab.worlds.toolbox import LedgerRow
+from agentbench_lab.transcripts import Usage
 
 Key = tuple[str, str, str, str | None, str, int]
 """A trial's identity: suite, case, driver, model, scaffold, trial."""
@@ -80,39 +79,17 @@ def _record(
     tries: list[dict[str, Any]],
 ) -> Record:
     produced = row.produced
-    transcript = Transcript(
-        calls=produced.calls,
-        answer=produced.answer,
-        status=produced.status,
-        refused=produced.refused,
-        terminated=produced.terminated,
-        stop=produced.stop,
-        proof=produced.proof,
+    transcript = msgspec.structs.replace(
+        transcript_of(produced),
         usage=_usage(trial),
-        driver=produced.driver,
-        result=produced.result,
-        candidate_results=produced.candidate_results,
-        recovered=produced.recovered,
-        inferred_goal=produced.inferred_goal,
-        reject=produced.reject,
-        ambiguous_goals=produced.ambiguous_goals,
         messages=tuple(json.loads(said["messages"])) if said["messages"] else (),
         notes=tuple(said["notes"]),
     )
     ledger = tuple(
-        LedgerRow(
-            entry.name,
-            entry.input,
-            entry.status,
-            value=entry.value,
-            text=call["observed"],
-            problems=entry.problems,
-            misfits=entry.misfits,
-            facts=entry.facts,
-            effects=entry.effects,
-            changes=entry.changes,
-            empty=entry.empty,
-            diff=None if call["state_diff"] is None else json.loads(call["state_diff"]),
+        ledger_row(
+            entry,
+            call["observed"],
+            None if call["state_diff"] is None else json.loads(call["state_diff"]),
         )
         for entry, call in zip(produced.ledger, calls, strict=True)
     )
@@ -133,20 +110,9 @@ def _record(
 
 def judged_again(record: Record, strictness: str | None = None) -> Record:
     """The record with today's verdict on what it holds."""
-    verdict = regrade(record.row, strictness=strictness)
     row = msgspec.structs.replace(
         record.row,
         strictness=strictness or record.row.strictness,
-        verdict=Verdict(
-            verdict.outcome,
-            verdict.cls,
-            verdict.solved,
-            verdict.completed,
-            verdict.result_completed,
-            verdict.hallucinated,
-            verdict.checks,
-            verdict.excluded,
-            verdict.owner,
-        ),
+        verdict=verdict_of(regrade(record.row, strictness=strictness)),
     )
     return msgspec.structs.replace(record, row=row)

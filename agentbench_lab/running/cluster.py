@@ -51,6 +51,9 @@ def run_in_executor(
         try:
             future = executor.submit(task, given, Wire.pack(group))
         except RuntimeError as error:
+            if under_way:
+                # it broke between two submissions, before the broken future was looked at
+                raise _broken(error) from None
             raise LabError(f"the executor takes no more trials: {error}") from None
         under_way[future] = time.monotonic(), group, alone
 

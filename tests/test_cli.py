@@ -373,7 +373,11 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
         lab("export", "run", "--format", "bench-v2", cwd=here)
     )
     done = lab("import", "bench-v1", "file.json", "--out", "back", cwd=here)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "5 trials imported; run: back\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "imported 5, judged 5, excluded 0, missing 0\nrun: back\n",
+        "",
+    )
     assert load_run(here / "back").trials.num_rows == 5
     assert lab("show", "back", cwd=here).returncode == 0
     assert "no.json: cannot be read: No such file" in one_line(

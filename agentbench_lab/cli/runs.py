@@ -1,11 +1,10 @@
-"""Commands that make runs: run, merge, regrade, import, export."""
+"""Commands that make runs: run, merge, regrade."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -242,53 +241,4 @@ def regrade(folder: str, out: str, strictness: str) -> None:
     say(f"run: {near(done.path)}")
 
 
-FORMATS = ("bench-v1",)
-
-
-@click.command(name="export")
-@click.argument("folder", metavar="RUN")
-@click.option(
-    "--format", "form", default="bench-v1", show_default=True, metavar="FORMAT", help="The only one yet."
-)
-@click.option("--out", default="", metavar="FILE", help="New file; default the screen.")
-def export(folder: str, form: str, out: str) -> None:
-    """Write a run in another format: bench-v1 (agent-runtime/bench/v1)."""
-    from agentbench_lab.results.bench_io import bench_bytes
-    from agentbench_lab.results.run import load_run, write_file
-
-    _check_format(form)
-    data = bench_bytes(load_run(folder))
-    if not out:
-        say(data.decode().rstrip("\n"))
-        return
-    file = Path(out)
-    if file.exists():
-        raise LabError(f"{out}: exists; nothing is written over")
-    try:
-        write_file(file, data)
-    except OSError as error:
-        raise LabError(f"{out}: cannot write there: {error.strerror}") from None
-    say(f"{form}: {near(file)}")
-
-
-@click.command(name="import")
-@click.argument("form", metavar="FORMAT")
-@click.argument("path", metavar="PATH")
-@click.option("--out", required=True, metavar="FOLDER", help="New folder of the run.")
-def import_(form: str, path: str, out: str) -> None:
-    """Make a run of a result file of another tool: bench-v1 (agent-runtime/bench/v1)."""
-    from agentbench_lab.results.bench_io import from_bench, read_bench
-    from agentbench_lab.running.merge import save_new
-
-    _check_format(form)
-    done = save_new(from_bench(read_bench(path), name=Path(out).name), out)
-    assert done.path is not None
-    say(f"{done.trials.num_rows} trials imported; run: {near(done.path)}")
-
-
-def _check_format(form: str) -> None:
-    if form not in FORMATS:
-        raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS)}")
-
-
-COMMANDS = (run, merge, regrade, export, import_)
+COMMANDS = (run, merge, regrade)

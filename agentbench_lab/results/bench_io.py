@@ -21,13 +21,13 @@ from agentbench_lab.outcomes import Taxonomy
 from agentbench_lab.results.bench_v1 import FORMAT as BENCH_FORMAT
 from agentbench_lab.results.bench_v1 import BenchFile, Trial, raw
 from agentbench_lab.results.bench_v1.scan import Scanner
-from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
-from agentbench_lab.results.schema import no_collection, table
+from agentbench_lab.results.imported import UNKNOWN, run_of_rows
+from agentbench_lab.results.run import Counts, Imported, Run, RunCard, SuiteCard
+from agentbench_lab.results.schema import no_collection
 from agentbench_lab.values import canonical, digest
 
 _INT64_MAX = 2**63 - 1
 _INT32_MAX = 2**31 - 1
-_UNKNOWN = "unknown"
 _CRASHES = ("driver_error", "infrastructure_error")
 _FIGURES = ("steps", "model_calls", "input_tokens", "output_tokens", "cost_micros", "wall_ns")
 """The figures of a trial that may be unknown, in the order of the format."""
@@ -46,8 +46,9 @@ def to_bench(run: Run) -> BenchFile:
     """
     card = run.card
     several = len(card.suites) > 1
-    trials = _trials(run.trials, several, card.imported is not None)
-    if card.imported is not None:
+    again = card.imported is not None and card.imported.format == BENCH_FORMAT
+    trials = _trials(run.trials, several, again)
+    if card.imported is not None and again:
         return BenchFile(
             started_at=card.started_at,
             taxonomy=card.outcome_set,
@@ -86,7 +87,7 @@ def bench_bytes(run: Run) -> bytes:
 
 
 def _commit(commit: str) -> str:
-    return "" if commit == _UNKNOWN else commit
+    return "" if commit == UNKNOWN else commit
 
 
 def _notes(card: RunCard) -> list[str]:
@@ -149,8 +150,9 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
     )
     if not imported:
         extra = {}
-        if None in figures:
-            extra["unknown"] = _unknown(tuple([value is None for value in figures]))
+        counted = (*figures, row["tool_calls"])
+        if None in counted:
+            extra["unknown"] = _unknown(tuple([value is None for value in counted]))
         if row["tokens_estimated"]:
             extra["tokens_estimated"] = raw(True)
         if row["attempts"] > 1:
@@ -169,7 +171,7 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
         reached=kept.get("reached", ""),
         outcome=row["outcome"] or "",
         excluded=row["excluded"] or "",
-        tool_calls=row["tool_calls"],
+        tool_calls=row["tool_calls"] or 0,
         policy_denials=kept.get("policy_denials", 0),
         error=(row["note"] or "") if crashed else "",
         notes=row["reasons"],
@@ -186,14 +188,14 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
 @lru_cache(maxsize=64)
 def _unknown(which: tuple[bool, ...]) -> Raw:
     """The names of the figures that are unknown."""
-    return raw([name for name, unknown in zip(_FIGURES, which, strict=True) if unknown])
+    return raw([name for name, unknown in zip((*_FIGURES, "tool_calls"), which, strict=True) if unknown])
 
 
 def _input(row: Mapping[str, Any]) -> int | None:
-    """The three input buckets together. An imported row has one: its file does not say what came from a cache."""
+    """The three input buckets together. An imported row may have fewer: those that its file tells of."""
     buckets = [row["tokens_fresh_input"], row["tokens_cache_read"], row["tokens_cache_write"]]
-    if row["evidence"] == "imported":
-        buckets = buckets[:1]
+    if row["evidence"] == "imported" and buckets[0] is not None:
+        buckets = [bucket for bucket in buckets if bucket is not None]
     return None if None in buckets else sum(buckets)
 
 
@@ -248,47 +250,26 @@ def from_bench(file: BenchFile, *, name: str = "") -> Run:
     expects: dict[str, str] = {}
     for trial in trials:
         expects[trial.scenario] = expects.get(trial.scenario) or trial.expect
-    arms = dict.fromkeys((trial.mode, trial.model or None) for trial in trials)
     excluded = sum(bool(trial.excluded) for trial in trials)
-    card = RunCard(
-        format=FORMAT,
-        run=name,
-        stamp="imported",
-        commit=file.commit or _UNKNOWN,
-        taxonomy=suite,
-        strictness="imported",
-        grader="",
-        suites=(SuiteCard(suite, digest(expects), None, None, len(expects)),),
-        worlds=(),
-        arms=tuple(ArmCard(mode, model, _ONCE, "imported", _UNKNOWN, "") for mode, model in arms),
-        options={key: _value(text) for key, text in imported.options.items()},
-        seed=0,
-        evidence=("imported",),
+    return run_of_rows(
+        suite=SuiteCard(suite, digest(expects), None, None, len(expects)),
+        taxonomy=file.taxonomy,
+        arms=list(dict.fromkeys((trial.mode, trial.model or None, _ONCE) for trial in trials)),
+        rows={
+            "cases": [_case(suite, scenario, expect) for scenario, expect in expects.items()],
+            "trials": rows,
+            "attempts": attempts,
+            "calls": [],
+            "transcripts": [],
+        },
         counts=Counts(len(trials), len(trials) - excluded, excluded, 0),
-        envelope=(),
-        versions={},
+        imported=imported,
+        name=name,
+        commit=file.commit,
         started_at=file.started_at,
         finished_at="",
-        imported=imported,
+        options={key: _value(text) for key, text in imported.options.items()},
     )
-    run = Run(
-        card,
-        _table("cases", [_case(suite, scenario, expect) for scenario, expect in expects.items()]),
-        _table("trials", rows),
-        _table("attempts", attempts),
-        _table("calls", []),
-        _table("transcripts", []),
-        (),
-    )
-    check_run(run)
-    return run
-
-
-def _table(grain: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-    try:
-        return table(grain, rows)
-    except (ValueError, pa.ArrowException) as error:
-        raise LabError(f"{grain}: {error}") from None
 
 
 def _case(suite: str, scenario: str, expect: str) -> tuple[Any, ...]:
@@ -349,7 +330,7 @@ def _rows(
         trial.excluded or None,
         None,  # excluded_owner
         known["steps"],
-        trial.tool_calls,
+        None if "tool_calls" in unknown else trial.tool_calls,
         None,  # tool_errors
         *usage,
         False,

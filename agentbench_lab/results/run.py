@@ -91,17 +91,55 @@ class Counts(Struct, frozen=True):
             )
 
 
-class Imported(Struct, frozen=True):
+class Published(Struct, frozen=True):
+    """A total that the source publishes beside what its rows give: reported, never adopted.
+
+    `rows` is None where the rows do not give it. `follows` is whether the two agree as closely as the source prints.
+    `driver` and `model` name the arm ("" and None for the file as a whole); `unit` is share, usd, calls, seconds or
+    trials; `note` says what may explain a difference.
+    """
+
+    driver: str
+    model: str | None
+    metric: str
+    unit: str
+    published: float
+    rows: float | None
+    follows: bool
+    note: str = ""
+
+    def __str__(self) -> str:
+        """`mini-swe-agent Claude 3.7 Sonnet: solved: published 52.8 %, rows give 10.2 % (broken details)`."""
+        arm = " ".join(part for part in (self.driver, self.model) if part)
+        gives = "do not give it" if self.rows is None else f"give {_quantity(self.rows, self.unit)}"
+        verdict = " (follows)" if self.follows else ""
+        note = f" ({self.note})" if self.note else ""
+        published = _quantity(self.published, self.unit)
+        return f"{f'{arm}: ' if arm else ''}{self.metric}: published {published}, rows {gives}{verdict}{note}"
+
+
+def _quantity(value: float, unit: str) -> str:
+    if unit == "share":
+        return f"{100 * value:.4g} %"
+    return f"${value:,.6g}" if unit == "usd" else f"{value:,.6g} {unit}"
+
+
+class Imported(Struct, frozen=True, omit_defaults=True):
     """What the file of another harness says beside its trials: its format, its name, its own outcomes, its notes.
 
-    `options` are its options, each as the JSON text that stands in the file.
+    `options` are its options, each as the JSON text that stands in the file. `digest` is the SHA-256 of what was read,
+    `source` and `licence` where it comes from and under which terms, where known. `published` are its own totals.
     """
 
     format: str
     file: str
-    outcomes: tuple[Outcome, ...]
-    options: dict[str, str]
-    notes: tuple[str, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    options: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    digest: str = ""
+    source: str = ""
+    licence: str = ""
+    published: tuple[Published, ...] = ()
 
 
 class RunCard(Struct, frozen=True):
@@ -141,7 +179,7 @@ class RunCard(Struct, frozen=True):
     @property
     def outcome_set(self) -> Taxonomy:
         """The outcomes by which the trials were judged: those of the imported file, else those that ship."""
-        if self.imported is not None:
+        if self.imported is not None and self.imported.outcomes:
             return Taxonomy(self.taxonomy, self.imported.outcomes)
         return taxonomy(self.taxonomy)
 
@@ -149,7 +187,7 @@ class RunCard(Struct, frozen=True):
 class Run(Struct, frozen=True):
     """Five Arrow tables, the product rows, and the card. `path` is the run's folder, or None for one in memory.
 
-    An imported run has no product rows, calls and transcripts: what its harness saw is not in the file.
+    An imported run has no product rows, and calls and transcripts only where its files tell of them.
     """
 
     card: RunCard
@@ -202,9 +240,7 @@ def check_run(run: Run) -> None:
             f"{run.card.run}: the card counts {counts.judged} judged and {counts.excluded} excluded trials, "
             f"the table has {judged} and {excluded}"
         )
-    if run.card.imported is not None and not run.product:
-        return
-    if len(run.product) != run.trials.num_rows:
+    if len(run.product) != run.trials.num_rows and (run.product or run.card.imported is None):
         raise LabError(
             f"{run.card.run}: {run.trials.num_rows} trials but {len(run.product)} rows in product.jsonl"
         )

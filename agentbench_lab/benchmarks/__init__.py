@@ -1,0 +1,62 @@
+"""Results of public benchmarks and other harnesses, as runs: one module a format, each with `load_results`.
+
+Nothing is judged again. What a source does not say is null, what it excluded is excluded and nothing else is, and a
+published total that does not follow from the rows stands on the card beside what the rows give.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.results.run import Run
+
+
+class Options(Struct, frozen=True):
+    """What the caller adds: names where the source has none (`suite`, `driver`, `model`), the run's own name, and for
+    tables which column holds what (`columns`: our name to theirs)."""
+
+    name: str = ""
+    suite: str = ""
+    driver: str = ""
+    model: str = ""
+    columns: dict[str, str] = {}
+
+
+class Format(Struct, frozen=True):
+    """A format that can be read: the module that reads it, and what its files are."""
+
+    module: str
+    about: str
+
+
+FORMATS: dict[str, Format] = {
+    "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+}
+"""The formats by the name that the command line takes. A module is loaded when its format is asked for."""
+
+
+def load_results(form: str, path: str | Path, options: Options | None = None) -> Run:
+    """The run that a result file or folder tells of, in memory.
+
+    Raises LabError for an unknown format (with the nearest), for what cannot be read, and for content that is not of
+    the format, with file and place.
+    """
+    if form not in FORMATS:
+        raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS, most=20)}")
+    options = options or Options()
+    module = importlib.import_module(f"agentbench_lab.benchmarks.{FORMATS[form].module}")
+    if options.columns and not hasattr(module, "COLUMNS"):
+        tables = ", ".join(name for name, each in FORMATS.items() if each.module == "columns")
+        raise LabError(
+            f"{form} says itself what its fields are; columns are named for tables only ({tables})"
+        )
+    source = Path(path)
+    if not source.exists():
+        raise LabError(f"{path}: there is no such file or folder")
+    run = module.load_results(source, options)
+    assert isinstance(run, Run)
+    return run

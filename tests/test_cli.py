@@ -382,7 +382,7 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
     )
     assert load_run(here / "back").trials.num_rows == 5
     assert lab("show", "back", cwd=here).returncode == 0
-    assert "no.json: cannot be read: No such file" in one_line(
+    assert "no.json: there is no such file or folder" in one_line(
         lab("import", "bench-v1", "no.json", "--out", "x", cwd=here)
     )
 

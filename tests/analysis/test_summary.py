@@ -55,9 +55,10 @@ def slowly(trials: pl.DataFrame) -> list[dict[str, Any]]:
         mine = [pl.col("driver") == driver, pl.col("model").eq_missing(pl.lit(model, pl.String))]
         mine.append(pl.col("scaffold") == scaffold)
         costs = trials.filter(mine)["cost_micros"].to_list()
+        untold = trials.filter(mine, pl.col("solved").is_null(), pl.col("excluded").is_null()).height
         known = [cost for cost in costs if cost is not None]
         solved, judged, asked = (sum(part[name]) for name in ("solved", "judged", "asked"))
-        priced = bool(known) and solved > 0
+        priced = bool(known) and solved > 0 and not untold
         by_k = dict(hats.filter(mine).select("k", "estimate").iter_rows())
         told.append(
             {

@@ -181,6 +181,15 @@ def test_without_a_solved_trial_there_is_no_cost_per_solved() -> None:
     assert row(found, "failures")["estimate"] == 1.0
 
 
+def test_trials_of_which_nobody_knows_whether_they_were_solved_are_no_failures() -> None:
+    found = metrics.cost(trials(trial("c1", True, 1), trial("c2", True, 3) | {"solved": None}))
+    assert numbers(found, "per_trial")[1] == 2e-6
+    for metric in ("per_solved", "failures"):
+        assert row(found, metric)["estimate"] is None
+        assert row(found, metric)["reason"] == "whether 1 trial was solved is not known"
+    assert row(found, "spent")["reason"] is None
+
+
 def test_money_for_excluded_trials_is_spent_and_said() -> None:
     """They solve nothing and are nobody's success, whatever their row says."""
     found = metrics.cost(trials(trial("c1", True, 3), trial("c2", None, 5), trial("c3", None, 1)))

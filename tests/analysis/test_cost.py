@@ -294,6 +294,15 @@ def test_spent_is_the_sum_and_per_solved_is_spent_by_solved(
 
 
 @given(st.lists(TRIAL, min_size=1, max_size=12))
+def test_the_summary_of_many_trials_tells_the_same(rows: list[tuple[str, bool | None, int | None]]) -> None:
+    (short,) = metrics.summary(made(rows)).to_dicts()
+    each = row(metrics.cost(made(rows), **FEW), "per_solved")
+    expected = None if each["estimate"] is None else pytest.approx(each["estimate"], rel=1e-12)
+    assert short["cost_per_solved"] == expected
+    assert expected is None or short["lower_bound"] == each["lower_bound"]
+
+
+@given(st.lists(TRIAL, min_size=1, max_size=12))
 def test_an_estimate_lies_in_its_interval_and_a_missing_one_has_a_reason(
     rows: list[tuple[str, bool | None, int | None]],
 ) -> None:

@@ -174,34 +174,35 @@ def _money_rows(
         }
     ]
     for name in ("per_trial", "per_solved", "failures"):
-        each = found[name]
-        if name == "per_solved" and head["lower_bound"] and each.estimate is not None:
-            each = Ratio(each.estimate, None, None, "ratio of sums", "a lower bound has no interval")
-        untold = whole["untold"] if name != "per_trial" else 0
-        if untold and n:
-            each = Ratio(
-                None,
-                None,
-                None,
-                each.estimator,
-                f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known",
-            )
+        each = _told(name, found[name], whole)
         scale = 1 if name == "failures" else MICROS
-        nothing = None
-        if n and each.estimate is None and not untold:
-            nothing = "no trial was solved" if name == "per_solved" else "nothing was spent"
         rows.append(
             {
                 **head,
                 **({"unit": "share", "total": None} if name == "failures" else {}),
                 "metric": name,
-                # where no cost is known, what is solved was still not free of charge
-                **({key: _over(getattr(each, key), scale) for key in ENDS} if n else {}),
+                **{key: _over(getattr(each, key), scale) for key in ENDS},
                 "estimator": each.estimator + by,
-                "reason": said(nothing, why, each.reason if n else None),
+                "reason": said(why, each.reason),
             }
         )
     return rows
+
+
+def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
+    """The ratio of money as far as it means something, else null with a reason."""
+    untold = whole["untold"] if name != "per_trial" else 0
+    if not whole["cost_n"]:
+        why = None  # solved for an unknown cost is not solved for nothing
+    elif untold:
+        why = f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
+    elif ratio.estimate is None:
+        why = "no trial was solved" if name == "per_solved" else "nothing was spent"
+    elif name == "per_solved" and whole["cost_n"] < whole["trials"]:
+        return Ratio(ratio.estimate, None, None, "ratio of sums", "a lower bound has no interval")
+    else:
+        return ratio
+    return Ratio(None, None, None, ratio.estimator, why)
 
 
 def _used_rows(whole: dict[str, Any], found: dict[str, Ratio]) -> list[dict[str, Any]]:

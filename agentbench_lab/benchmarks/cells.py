@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
 
@@ -214,9 +214,8 @@ def between(start: datetime | None, end: datetime | None) -> float | None:
 
 
 def span(starts: Sequence[datetime | None], ends: Sequence[datetime | None]) -> tuple[str, str]:
-    """The first start and the last end in ISO form; empty where none is known."""
-    # instants without a zone are compared as if they were UTC: one table writes them all alike
-    zoned = lambda when: when if when.tzinfo else when.replace(tzinfo=timezone.utc)  # noqa: E731, UP017
-    first = min(filter(None, starts), key=zoned, default=None)
-    last = max(filter(None, ends), key=zoned, default=None)
-    return first.isoformat() if first else "", last.isoformat() if last else ""
+    """The first start and the last end in ISO form; empty where none is known, or one names no time zone."""
+    first, last = [list(filter(None, each)) for each in (starts, ends)]
+    if not all(when.tzinfo for when in (*first, *last)):
+        return "", ""
+    return min(first).isoformat() if first else "", max(last).isoformat() if last else ""

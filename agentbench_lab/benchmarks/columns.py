@@ -208,7 +208,7 @@ def _read(file: TableFile, mapping: _Mapping) -> dict[str, list[Any]]:
         try:
             found[ours] = [COLUMNS.get(ours, _anything)(value)] * file.rows
         except ValueError as error:
-            raise LabError(f"{ours}={value}: {error}") from None
+            raise LabError(f"{ours}=={value}: {value!r} {error}") from None
     return found
 
 

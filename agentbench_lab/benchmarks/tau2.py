@@ -17,7 +17,7 @@ from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import digest_of, read_json
 from agentbench_lab.benchmarks.tau2_simulation import Simulation, Task, source_case, source_trial
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.imported import SourceTrial, imported_run, side_by_side
+from agentbench_lab.results.imported import UNKNOWN, SourceTrial, imported_run, side_by_side
 from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
 
@@ -224,7 +224,7 @@ def _run(
                     simulation,
                     tasks.get(str(simulation.task_id)),
                     number=number,
-                    driver=info.agent_info.implementation or options.driver,
+                    driver=info.agent_info.implementation or options.driver or UNKNOWN,
                     model=info.agent_info.llm or options.model or None,
                     extra=extra,
                     where=str(read.path),

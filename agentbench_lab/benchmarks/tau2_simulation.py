@@ -201,6 +201,8 @@ def _beside(simulation: Simulation) -> dict[str, Any]:
         "simulation_id": simulation.id or None,
         "user_cost_usd": simulation.user_cost,
         "seed": simulation.seed,
+        "started_at": simulation.start_time,
+        "ended_at": simulation.end_time,
         "reward_basis": info.reward_basis,
         "reward_breakdown": info.reward_breakdown,
         "nl_assertions": info.nl_assertions or None,

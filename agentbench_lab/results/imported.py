@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.outcomes import IMPORTED, Taxonomy
+from agentbench_lab.results.bench_v1.model import moment
 from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
 from agentbench_lab.results.schema import SCHEMAS, no_collection, table
 from agentbench_lab.transcripts import Status, Usage
@@ -149,10 +150,24 @@ def imported_run(
         imported=imported,
         name=name,
         commit=commit,
-        started_at=started_at,
-        finished_at=finished_at,
+        started_at=_moment(started_at),
+        finished_at=_moment(finished_at),
         options=dict(options or {}),
     )
+
+
+def _moment(text: str) -> str:
+    """An instant as result files write it, or nothing: a time of day without its zone is no instant."""
+    try:
+        moment(text)
+        return text
+    except LabError:
+        pass
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return when.isoformat() if when.tzinfo else ""
 
 
 def side_by_side(runs: Sequence[Run], imported: Imported, *, name: str = "", commit: str = "") -> Run:

@@ -474,7 +474,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert refused(file, tmp_path).startswith("results.json: ")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_a_run_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

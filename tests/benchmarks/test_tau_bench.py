@@ -294,7 +294,7 @@ def test_columns_are_named_for_tables_only(tmp_path: Path) -> None:
         load_results("tau-bench", file, Options(columns={"solved": "reward"}))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_a_run_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -35,6 +35,9 @@ class Format(Struct, frozen=True):
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+    "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
+    "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
+    "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from agentbench_lab.benchmarks.reading import read_json
-
-Tokens = Annotated[int, Meta(ge=0, le=2**53)]
-Dollars = Annotated[float, Meta(ge=0, le=1e9)]
+from agentbench_lab.benchmarks.totals import Count, Dollars
 
 
 class Counts(Struct, frozen=True):
@@ -30,16 +28,16 @@ class Counts(Struct, frozen=True):
 
 
 class _Metrics(Struct):
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
-    cached_tokens: Tokens | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
+    cached_tokens: Count | None = None
     cost_usd: Dollars | None = None
 
 
 class _Final(Struct):
-    total_prompt_tokens: Tokens | None = None
-    total_completion_tokens: Tokens | None = None
-    total_cached_tokens: Tokens | None = None
+    total_prompt_tokens: Count | None = None
+    total_completion_tokens: Count | None = None
+    total_cached_tokens: Count | None = None
     total_cost_usd: Dollars | None = None
 
 
@@ -70,7 +68,7 @@ class _Step(Struct):
     tool_calls: list[_ToolCall] | None = None
     observation: _Observation | None = None
     metrics: _Metrics | None = None
-    llm_call_count: Tokens | None = None
+    llm_call_count: Count | None = None
     is_copied_context: bool | None = None
 
 

@@ -7,25 +7,16 @@ nothing is excluded here. The reward is the only one of the verifier, or the one
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta, Struct, field
+from typing import Any
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.atif import (
-    Counts,
-    Dollars,
-    Tokens,
-    Trajectory,
-    find_trajectory,
-    read_trajectory,
-)
-from agentbench_lab.benchmarks.reading import decode_json, digest_of, is_one, micros, read_bytes
-from agentbench_lab.benchmarks.totals import claim, pass_at_k, tally
+from agentbench_lab.benchmarks.atif import Counts
+from agentbench_lab.benchmarks.harbor_files import RESULT, FoundTrial, JobSaid, Timing, TrialSaid, read_files
+from agentbench_lab.benchmarks.reading import digest_of, is_one, micros
+from agentbench_lab.benchmarks.totals import as_float, claim, pass_at_k, tally
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
@@ -33,7 +24,6 @@ from agentbench_lab.transcripts import Usage, disjoint_input
 from agentbench_lab.values import digest
 
 FORMAT = "harbor"
-RESULT = "result.json"
 
 STOPS: dict[str, str] = {
     "AgentTimeoutError": "timeout",
@@ -46,123 +36,6 @@ STOPS: dict[str, str] = {
 }
 """The exceptions that say how the agent ended. Others may be the verifier's or the harness's: they are the note."""
 
-Steps = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-
-
-class _ModelInfo(Struct):
-    name: str
-    provider: str | None = None
-
-
-class _AgentInfo(Struct):
-    name: str
-    version: str | None = None
-    model_info: _ModelInfo | None = None
-
-
-class _AgentResult(Struct):
-    n_input_tokens: Tokens | None = None
-    n_cache_tokens: Tokens | None = None
-    n_output_tokens: Tokens | None = None
-    cost_usd: Dollars | None = None
-    n_agent_steps: Steps | None = None
-
-
-class _VerifierResult(Struct):
-    rewards: dict[str, float] | None = None
-
-
-class _Exception(Struct):
-    exception_type: str
-    exception_message: str | None = None
-
-
-class _Timing(Struct):
-    started_at: str | None = None
-    finished_at: str | None = None
-
-
-class _StepResult(Struct):
-    agent_result: _AgentResult | None = None
-
-
-class _Config(Struct):
-    agent: dict[str, Any] | None = None
-
-
-class _Trial(Struct):
-    task_name: str
-    trial_name: str
-    agent_info: _AgentInfo
-    id: str | None = None
-    source: str | None = None
-    task_checksum: str | None = None
-    config: _Config | None = None
-    agent_result: _AgentResult | None = None
-    verifier_result: _VerifierResult | None = None
-    exception_info: _Exception | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
-    agent_execution: _Timing | None = None
-    step_results: list[_StepResult] | None = None
-    n_agent_steps: Steps | None = None
-
-
-class _Eval(Struct):
-    metrics: list[dict[str, Any]] = []
-    pass_at_k: dict[str, float] = {}
-
-
-class _Stats(Struct):
-    n_completed_trials: int | None = None
-    n_errored_trials: int | None = None
-    n_trials: int | None = None
-    n_errors: int | None = None
-    n_input_tokens: int | None = None
-    n_output_tokens: int | None = None
-    cost_usd: float | None = None
-    evals: dict[str, _Eval] = {}
-
-
-class _Job(Struct):
-    stats: _Stats
-    id: str | None = None
-    n_total_trials: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
-    trial_results: list[_Trial] = []
-
-
-class _Kind(Struct):
-    """What tells a job's result.json from a trial's."""
-
-    stats: msgspec.Raw | None = None
-    trial_name: str | None = None
-
-
-class _Found(Struct):
-    """One trial: what its result says, where that stood, and its trajectory."""
-
-    said: _Trial
-    where: Path
-    trajectory: Trajectory | None = None
-    usage: Usage = field(default_factory=Usage)
-    extra: dict[str, Any] = {}
-    number: int = 0
-
-    @property
-    def arm(self) -> tuple[str, str | None]:
-        info = self.said.agent_info
-        return info.name, info.model_info.name if info.model_info else None
-
-    @property
-    def reward(self) -> float | None:
-        """The reward that the source's own mean takes; None where there is none."""
-        rewards = self.said.verifier_result.rewards if self.said.verifier_result else None
-        if not rewards:
-            return None
-        return next(iter(rewards.values())) if len(rewards) == 1 else rewards["reward"]
-
 
 def load_results(path: Path, options: Options) -> Run:
     """The trials of a job's folder (or of its result.json), or the one trial of a trial's.
@@ -171,7 +44,7 @@ def load_results(path: Path, options: Options) -> Run:
     where they are there. Raises LabError for what is neither, for a trial whose rewards are several and none is named
     `reward`, and for a trial that is there twice.
     """
-    job, found, missing, notes = _read(path)
+    job, found, missing, notes = read_files(path)
     files = [path] if path.is_file() else []
     for each in found:
         _check_rewards(each)
@@ -210,67 +83,10 @@ def load_results(path: Path, options: Options) -> Run:
     )
 
 
-# ---- files ----------------------------------------------------------------------------------------------------------
-
-
-def _read(path: Path) -> tuple[_Job | None, list[_Found], int, list[str]]:
-    """The job, where there is one; its trials; how many are missing; notes."""
-    if path.is_file():
-        data = read_bytes(path)
-        if decode_json(data, _Kind, str(path)).stats is None:
-            said = decode_json(data, _Trial, str(path))
-            return None, [_Found(said, path, _trajectory(path.parent))], 0, []
-        return _job(path.parent, path)
-    file = path / RESULT
-    if file.is_file() and decode_json(read_bytes(file), _Kind, str(file)).stats is None:
-        return _read(file)
-    return _job(path, file)
-
-
-def _job(folder: Path, file: Path) -> tuple[_Job | None, list[_Found], int, list[str]]:
-    job = decode_json(read_bytes(file), _Job, str(file)) if file.is_file() else None
-    found, notes, bare = [], [], 0
-    jobs = []
-    for below in sorted(each for each in folder.iterdir() if each.is_dir()):
-        result = below / RESULT
-        if not result.is_file():
-            bare += (below / "config.json").is_file()
-            continue
-        data = read_bytes(result)
-        if decode_json(data, _Kind, str(result)).stats is not None:
-            jobs.append(below.name)
-            continue
-        found.append(_Found(decode_json(data, _Trial, str(result)), result, _trajectory(below)))
-    if jobs:
-        raise LabError(f"{folder}: holds jobs ({', '.join(jobs[:5])}); import each by itself")
-    if job is not None and not found:
-        found = [_Found(each, file) for each in job.trial_results]
-    if not found:
-        raise LabError(
-            f"{folder}: neither a job of Harbor nor a trial: no {RESULT} of a trial here or one folder below"
-        )
-    names = Counter(each.said.trial_name for each in found)
-    ids = Counter(each.said.id for each in found if each.said.id)
-    for name, count in (*names.items(), *ids.items()):
-        if count > 1:
-            raise LabError(f"{folder}: trial {name} is there {count} times")
-    if job is None:
-        notes.append(f"The job has no {RESULT} of its own: it did not end, and publishes no totals.")
-    asked = max(len(found) + bare, (job.n_total_trials or 0) if job else 0)
-    if asked > len(found):
-        notes.append(f"{len(found)} of {asked} trials have a result; the others are missing.")
-    return job, found, asked - len(found), notes
-
-
-def _trajectory(folder: Path) -> Trajectory | None:
-    file = find_trajectory(folder)
-    return read_trajectory(file) if file else None
-
-
 # ---- one trial ------------------------------------------------------------------------------------------------------
 
 
-def _check_rewards(each: _Found) -> None:
+def _check_rewards(each: FoundTrial) -> None:
     rewards = each.said.verifier_result.rewards if each.said.verifier_result else None
     if rewards and len(rewards) > 1 and "reward" not in rewards:
         named = ", ".join(sorted(rewards))
@@ -279,7 +95,7 @@ def _check_rewards(each: _Found) -> None:
         )
 
 
-def _measure(each: _Found) -> None:
+def _measure(each: FoundTrial) -> None:
     """Fill in the trial's usage, and what of it has no column."""
     said, told = each.said, _own_counts(each.said)
     tree = each.trajectory.counts if each.trajectory else Counts()
@@ -292,7 +108,7 @@ def _measure(each: _Found) -> None:
         fresh, read, write = disjoint_input(prompt, cached, None if cached is None else 0, inclusive=True)
     except ValueError as error:
         raise LabError(f"{each.where}: {error}") from None
-    ran = said.agent_execution or _Timing()
+    ran = said.agent_execution or Timing()
     each.usage = Usage(
         fresh_input=fresh,
         cache_read=read,
@@ -320,7 +136,7 @@ def _measure(each: _Found) -> None:
             each.extra[name] = value
 
 
-def _own_counts(said: _Trial) -> Counts:
+def _own_counts(said: TrialSaid) -> Counts:
     """What the trial's result says: the agent's total, else the sum over the steps of a task that has several."""
     parts = [said.agent_result] if said.agent_result else [s.agent_result for s in said.step_results or ()]
     known = [part for part in parts if part is not None]
@@ -329,7 +145,7 @@ def _own_counts(said: _Trial) -> Counts:
     columns = zip(
         *((p.n_input_tokens, p.n_cache_tokens, p.n_output_tokens, p.cost_usd) for p in known), strict=True
     )
-    return Counts(*(None if None in column else sum(column) for column in columns))  # type: ignore[arg-type]
+    return Counts(*(None if None in column else sum(column) for column in columns))
 
 
 def _fields(counts: Counts) -> tuple[Any, ...]:
@@ -342,8 +158,8 @@ def _either(told: Any, tree: Any, more: bool) -> Any:
     return told
 
 
-def _number(found: Sequence[_Found]) -> None:
-    by_key: dict[tuple[Any, ...], list[_Found]] = defaultdict(list)
+def _number(found: Sequence[FoundTrial]) -> None:
+    by_key: dict[tuple[Any, ...], list[FoundTrial]] = defaultdict(list)
     for each in found:
         by_key[each.said.source, each.said.task_name, *each.arm].append(each)
     for trials in by_key.values():
@@ -352,11 +168,11 @@ def _number(found: Sequence[_Found]) -> None:
             each.number = number
 
 
-def _case_id(each: _Found, several: bool) -> str:
+def _case_id(each: FoundTrial, several: bool) -> str:
     return f"{each.said.source or 'adhoc'}/{each.said.task_name}" if several else each.said.task_name
 
 
-def _source_trial(each: _Found, case_id: str, model: str | None) -> SourceTrial:
+def _source_trial(each: FoundTrial, case_id: str, model: str | None) -> SourceTrial:
     said, failed = each.said, each.said.exception_info
     stop = STOPS.get(failed.exception_type) if failed else None
     if failed is None and said.agent_execution and said.agent_execution.finished_at:
@@ -391,7 +207,7 @@ def _source_trial(each: _Found, case_id: str, model: str | None) -> SourceTrial:
     )
 
 
-def _notes(found: Sequence[_Found]) -> list[str]:
+def _notes(found: Sequence[FoundTrial]) -> list[str]:
     notes = []
     bare = sum(each.reward is None for each in found)
     if bare:
@@ -433,8 +249,8 @@ def _notes(found: Sequence[_Found]) -> list[str]:
 # ---- the job's own totals -------------------------------------------------------------------------------------------
 
 
-def _published(job: _Job, found: Sequence[_Found], model: str | None) -> list[Published]:
-    groups: dict[str, list[_Found]] = defaultdict(list)
+def _published(job: JobSaid, found: Sequence[FoundTrial], model: str | None) -> list[Published]:
+    groups: dict[str, list[FoundTrial]] = defaultdict(list)
     for each in found:
         parts = [part for part in (*each.arm, each.said.source or "adhoc") if part]
         groups["__".join(parts).replace("/", "-")].append(each)
@@ -445,8 +261,8 @@ def _published(job: _Job, found: Sequence[_Found], model: str | None) -> list[Pu
         several = len({each.said.source for each in found}) > 1
         where = (f" on {mine[0].said.source or 'adhoc'}" if several else "") if mine else f" of {key}"
         for metric in said.metrics:
-            mean = metric.get("mean")
-            if isinstance(mean, int | float) and not isinstance(mean, bool):
+            mean = as_float(metric.get("mean"))
+            if mean is not None:
                 rows = math.fsum(each.reward or 0 for each in mine) / len(mine) if mine else None
                 claims.append(claim(arm, f"mean reward{where}", "share", mean, rows))
         by_case = tally((each.said.task_name, each.reward == 1) for each in mine)

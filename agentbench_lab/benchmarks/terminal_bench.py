@@ -11,14 +11,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, read_bytes
-from agentbench_lab.benchmarks.totals import accuracy, claim, pass_at_k, tally
+from agentbench_lab.benchmarks.totals import Count, accuracy, claim, pass_at_k, tally
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
@@ -41,8 +40,6 @@ none and unknown."""
 _SAY_NOTHING = ("unset", "none")
 _ATTEMPT = re.compile(r"\.(\d+)-of-\d+\.")
 
-Tokens = Annotated[int, Meta(ge=0, le=2**53)]
-
 
 class _Result(Struct):
     task_id: str
@@ -52,8 +49,8 @@ class _Result(Struct):
     instruction: str | None = None
     failure_mode: str | None = None
     parser_results: dict[str, str] | None = None
-    total_input_tokens: Tokens | None = None
-    total_output_tokens: Tokens | None = None
+    total_input_tokens: Count | None = None
+    total_output_tokens: Count | None = None
     trial_started_at: str | None = None
     trial_ended_at: str | None = None
     agent_started_at: str | None = None
@@ -64,14 +61,14 @@ class _Results(Struct):
     results: list[_Result]
     id: str | None = None
     accuracy: float | None = None
-    n_resolved: int | None = None
+    n_resolved: Count | None = None
     pass_at_k: dict[str, float | None] | None = None
 
 
 class _Kind(Struct):
     """What tells a run's results.json from that of one trial, which lies in the trial's own folder."""
 
-    results: msgspec.Raw | None = None
+    results: msgspec.Raw = msgspec.Raw()
     task_id: str | None = None
 
 
@@ -143,7 +140,7 @@ def load_results(path: Path, options: Options) -> Run:
         imported=Imported(
             format=FORMAT,
             file=path.name,
-            digest=digest_of(files, path),
+            digest=digest_of(files, path.parent if path.is_file() else path),
             notes=tuple(notes),
             published=tuple(published),
         ),
@@ -157,7 +154,7 @@ def load_results(path: Path, options: Options) -> Run:
 def _sources(path: Path) -> tuple[list[_Source], list[str]]:
     if path.is_file():
         kind = decode_json(read_bytes(path), _Kind, str(path))
-        if kind.results is None and kind.task_id is not None:
+        if not kind.results and kind.task_id is not None:
             raise LabError(f"{path}: the results of one trial; give the {RESULTS} of its run, or its folder")
         return [_read(path)], []
     runs: list[Path] = []
@@ -182,7 +179,7 @@ def _sources(path: Path) -> tuple[list[_Source], list[str]]:
 
 def _is_trial(file: Path) -> bool:
     kind = decode_json(read_bytes(file), _Kind, str(file))
-    return kind.results is None and kind.task_id is not None
+    return not kind.results and kind.task_id is not None
 
 
 def _read(file: Path) -> _Source:

@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from agentbench_lab.results.run import Published
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+"""A count in a file: what is negative, or more than sums can hold, is an error of the file."""
+Dollars = Annotated[float, Meta(ge=0, le=1e9)]
 
 REPEATED = 1e-9
 """How far a figure that a program wrote in full may be from the same sum made in another order."""
@@ -65,6 +71,12 @@ def standard_error(by_trial: Mapping[object, Tally]) -> float | None:
     square root of n, a run being all trials of one number; None for fewer than two."""
     rates = [each.rate for each in by_trial.values()]
     return statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else None
+
+
+def as_float(value: object) -> float | None:
+    """A JSON number as a float; None for anything else, and for a number beyond reason."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if plain and abs(value) < 1e15 else None  # type: ignore[arg-type]
 
 
 def claim(

@@ -27,16 +27,22 @@ class Options(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """A format that can be read: the module that reads it, and what its files are."""
+    """A format that can be read: the module that reads it, what its files are, and the function that does it."""
 
     module: str
     about: str
+    function: str = "load_results"
 
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+    "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
+    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
+    "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
     "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
     "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
+    "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
+    "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
     "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
@@ -60,6 +66,6 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     source = Path(path)
     if not source.exists():
         raise LabError(f"{path}: there is no such file or folder")
-    run = module.load_results(source, options)
+    run = getattr(module, FORMATS[form].function)(source, options)
     assert isinstance(run, Run)
     return run

@@ -49,7 +49,7 @@ def export(folder: str, form: str, out: str) -> None:
     "columns",
     multiple=True,
     metavar="OURS=THEIRS",
-    help="For csv, jsonl and parquet: which column holds what (case_id=task).",
+    help="For csv, jsonl and parquet: which column holds what (case_id=task); ours==VALUE is the same in every row.",
 )
 @click.option("--suite", default="", metavar="NAME", help="Name of the suite; default what the source says.")
 @click.option("--driver", default="", metavar="NAME", help="Name of the agent where the source has none.")
@@ -118,6 +118,8 @@ def _named(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
         ours, found, theirs = text.partition("=")
         if not found or not ours or not theirs:
             raise LabError(f"{option} {text!r}: give OURS=THEIRS, such as {example}")
+        if ours in named:
+            raise LabError(f"{option} {text!r}: {ours} is mapped already, to {named[ours]}")
         named[ours] = theirs
     return named
 

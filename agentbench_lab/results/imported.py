@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.outcomes import IMPORTED, Taxonomy
+from agentbench_lab.results.bench_v1.model import moment
 from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
 from agentbench_lab.results.schema import SCHEMAS, no_collection, table
 from agentbench_lab.transcripts import Status, Usage
@@ -115,14 +116,17 @@ def imported_run(
     )
     _check(ordered, where)
     name = name or where
-    with no_collection():
-        rows = [_trial_row(trial, name, suite, known[trial.case_id]) for trial in ordered]
-        attempts = [row for trial in ordered for row in _attempt_rows(trial, suite)]
-        calls = [row for trial in ordered for row in _call_rows(trial, suite)]
-        transcripts = [row for trial in ordered for row in _transcript_rows(trial, suite)]
-        case_rows = [
-            _case_row(suite, case_id, case, line) for line, (case_id, case) in enumerate(known.items(), 1)
-        ]
+    try:
+        with no_collection():
+            rows = [_trial_row(trial, name, suite, known[trial.case_id]) for trial in ordered]
+            attempts = [row for trial in ordered for row in _attempt_rows(trial, suite)]
+            calls = [row for trial in ordered for row in _call_rows(trial, suite)]
+            transcripts = [row for trial in ordered for row in _transcript_rows(trial, suite)]
+            case_rows = [
+                _case_row(suite, case_id, case, line) for line, (case_id, case) in enumerate(known.items(), 1)
+            ]
+    except (OverflowError, RecursionError) as error:
+        raise LabError(f"{where}: holds a value that cannot be kept: {error}") from None
     excluded = sum(trial.excluded is not None for trial in ordered)
     return run_of_rows(
         suite=SuiteCard(
@@ -146,10 +150,63 @@ def imported_run(
         imported=imported,
         name=name,
         commit=commit,
-        started_at=started_at,
-        finished_at=finished_at,
+        started_at=_moment(started_at),
+        finished_at=_moment(finished_at),
         options=dict(options or {}),
     )
+
+
+def _moment(text: str) -> str:
+    """An instant as result files write it, or nothing: a time of day without its zone is no instant."""
+    try:
+        moment(text)
+        return text
+    except LabError:
+        pass
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return when.isoformat() if when.tzinfo else ""
+
+
+def side_by_side(runs: Sequence[Run], imported: Imported, *, name: str = "", commit: str = "") -> Run:
+    """Imported runs of different suites as one run: their rows after one another, their counts added.
+
+    `imported` says what was read for all of them. Raises LabError for a suite that comes twice.
+    """
+    first = runs[0].card
+    suites = tuple(suite for run in runs for suite in run.card.suites)
+    for suite, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            raise LabError(f"{imported.file}: suite {suite!r} comes {count} times")
+    name = name or imported.file
+    counts = [run.card.counts for run in runs]
+    card = msgspec.structs.replace(
+        first,
+        run=name,
+        commit=commit or UNKNOWN,
+        suites=suites,
+        arms=tuple(dict.fromkeys(arm for run in runs for arm in run.card.arms)),
+        counts=Counts(
+            sum(each.asked for each in counts),
+            sum(each.judged for each in counts),
+            sum(each.excluded for each in counts),
+            sum(each.missing for each in counts),
+        ),
+        started_at=min((run.card.started_at for run in runs if run.card.started_at), default=""),
+        finished_at=max((run.card.finished_at for run in runs if run.card.finished_at), default=""),
+        imported=imported,
+    )
+    tables = {grain: pa.concat_tables([getattr(run, grain) for run in runs]) for grain in SCHEMAS}
+    at = tables["trials"].schema.get_field_index("run")
+    field = tables["trials"].schema.field(at)
+    names = pa.array([name] * tables["trials"].num_rows, field.type)
+    tables["trials"] = tables["trials"].set_column(at, field, names)
+    cases, trials, attempts, calls, transcripts = (tables[grain] for grain in SCHEMAS)
+    joined = Run(card, cases, trials, attempts, calls, transcripts, ())
+    check_run(joined)
+    return joined
 
 
 def run_of_rows(
@@ -201,7 +258,7 @@ def run_of_rows(
 def _table(grain: str, rows: Sequence[tuple[Any, ...]], where: str) -> pa.Table:
     try:
         return table(grain, rows)
-    except (ValueError, pa.ArrowException) as error:
+    except (ValueError, OverflowError, pa.ArrowException) as error:
         raise LabError(f"{where + ': ' if where else ''}{grain}: {error}") from None
 
 

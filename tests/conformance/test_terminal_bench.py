@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.leaderboard import check_published
 from agentbench_lab.benchmarks.totals import Tally, accuracy, pass_at_k, pass_hat_k, tally
-from agentbench_lab.results.imported import SourceTrial, imported_run, seconds_between
-from agentbench_lab.results.run import Imported, Run
-from agentbench_lab.transcripts import Usage
+from agentbench_lab.results.run import Run
 
 PASS: dict[str, tuple[float, ...]] = {
     "20250923_droid_claude-4-1-opus": (0.5875, 0.5275, 0.4900, 0.4625, 0.4375, 0.6875),
@@ -53,23 +54,19 @@ def folder(peers: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
-    with (folder / "tb_core_0_1_1_trials.csv").open(encoding="utf-8", newline="") as file:
-        trials = [
-            SourceTrial(
-                case_id=row["task"],
-                driver=row["submission"],
-                trial=int(row["trial"]),
-                solved=row["resolved"] == "1",  # empty counts as a failure
-                usage=Usage(
-                    output=int(row["output_tokens"]) if row["output_tokens"] else None,
-                    wall_s=seconds_between(row["agent_started_at"], row["agent_ended_at"]),
-                ),
-            )
-            for row in csv.DictReader(file)
-        ]
-    return imported_run(
-        suite="terminal-bench-core", trials=trials, imported=Imported(format="csv", file="trials")
-    )
+    columns = {
+        "case_id": "task",
+        "driver": "submission",
+        "solved": "resolved",
+        "null_solved": "failure",
+        "note": "failure_mode",
+        "tokens_output": "output_tokens",
+        "tokens_input_total": "input_tokens",
+        "started_at": "agent_started_at",
+        "ended_at": "agent_ended_at",
+    }
+    options = Options(suite="terminal-bench-core", columns=columns)
+    return load_results("csv", folder / "tb_core_0_1_1_trials.csv", options)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +99,23 @@ def test_the_pass_at_k_that_three_files_print_themselves(by_case: dict[str, dict
     assert accuracy(by_case[MINI]) == pytest.approx(0.1275)
     for submission, printed in OWN_PASS_AT_K.items():
         assert {k: pass_at_k(by_case[submission], k) for k in printed} == pytest.approx(printed)
+
+
+def test_tokens_are_known_of_four_configurations(run: Run) -> None:
+    """183.0, 91.0, 13.2 and 9.0 million tokens in; the others' are unknown, not free."""
+    total: Counter[str] = Counter()
+    known: Counter[str] = Counter()
+    for row in run.trials.select(["driver", "tokens_output", "extra"]).to_pylist():
+        told = json.loads(row["extra"] or "{}").get("tokens_input_total")
+        total[row["driver"]] += told or 0
+        known[row["driver"]] += row["tokens_output"] is not None
+    assert {driver: round(total[driver] / 1e6, 1) for driver in total if total[driver]} == {
+        "20250911_chaterm_claude-4-sonnet": 183.0,
+        "20250902_orchestrator_claude-4-sonnet": 91.0,
+        "20250902_orchestrator_qwen-3-coder-480B": 13.2,
+        "20250906_orchestrator_claude-4.1-opus": 9.0,
+    }
+    assert {driver for driver in known if known[driver]} == {driver for driver in total if total[driver]}
 
 
 def test_two_curves_cross(by_case: dict[str, dict[object, Tally]]) -> None:

@@ -299,13 +299,14 @@ def _trial(
     # Times, steps and tokens are told of the task as a whole: of one of several trials of it they say nothing.
     log = None if several else source.logs.get(task)
     usage = log.usage if log else Usage()
-    wall, extra = None, {"run_id": source.said.config.run_id or source.file.name}
+    wall: float | None = None
+    extra: dict[str, Any] = {"run_id": source.said.config.run_id or source.file.name}
     clock = (source.said.wall_clock_times or {}).get(task)
     latency = (source.results.latencies or {}).get(task)
     if not several:
         wall = clock if clock is not None else latency.total_time if latency else None
     if log and log.input_total is not None:
-        extra["tokens_input_total"] = log.input_total  # type: ignore[assignment]
+        extra["tokens_input_total"] = log.input_total
     steps = None if several else (source.said.task_step_counts or {}).get(task)
     return SourceTrial(
         case_id=task,

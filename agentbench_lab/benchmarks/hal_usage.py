@@ -43,7 +43,9 @@ def task_logs(raw: Any, where: str) -> dict[str, TaskLog]:
 
 def _compact(entry: Mapping[str, Any], where: str) -> TaskLog:
     calls = entry.get("call_metadata")
-    usages = [call.get("usage") for call in calls or () if isinstance(call, Mapping)]
+    if calls is not None and not isinstance(calls, list):
+        raise LabError(f"{where}.call_metadata: no list")
+    usages = [call.get("usage") if isinstance(call, Mapping) else None for call in calls or ()]
     model = entry.get("model")
     log = _sum([each for each in usages if isinstance(each, Mapping)], where, complete=_all_tell(usages))
     return TaskLog(

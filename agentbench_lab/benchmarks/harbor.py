@@ -119,8 +119,8 @@ def _measure(each: FoundTrial) -> None:
         wall_s=seconds_between(ran.started_at, ran.finished_at),
     )
     rewards = said.verifier_result.rewards if said.verifier_result else None
-    exact = counts.cost is not None and not math.isclose(
-        counts.cost * 1e6, round(counts.cost * 1e6), abs_tol=1e-6
+    split = counts.cost is not None and not math.isclose(
+        counts.cost * 1e6, round(counts.cost * 1e6), rel_tol=0, abs_tol=1e-6
     )
     for name, value in (
         ("trial_name", said.trial_name),
@@ -130,7 +130,7 @@ def _measure(each: FoundTrial) -> None:
         ("rewards", rewards if rewards and len(rewards) > 1 else None),
         ("tokens_input_total", prompt if fresh is None else None),
         ("trial_wall_s", seconds_between(said.started_at, said.finished_at)),
-        ("cost_usd", counts.cost if exact else None),
+        ("cost_usd", counts.cost if split else None),
     ):
         if value is not None:
             each.extra[name] = value

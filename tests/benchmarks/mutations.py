@@ -51,5 +51,5 @@ def damaged(draw: st.DrawFn, document: Any) -> Any:
         if draw(st.booleans()):
             del holder[last]
         else:
-            holder[last] = draw(ODD)
+            holder[last] = copy.deepcopy(draw(ODD))
     return value

@@ -441,7 +441,8 @@ CALLS = {
 }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=damaged({"a": WHOLE, "b": CALLS}))
 def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: dict[str, Any]) -> None:
     for name in ("a", "b"):

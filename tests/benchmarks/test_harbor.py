@@ -507,7 +507,8 @@ WHOLE = {
 }
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=damaged(WHOLE))
 def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: dict[str, Any]) -> None:
     below = tmp_path / "a__1"

@@ -292,7 +292,8 @@ DOCUMENT = {
 }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=damaged(DOCUMENT))
 def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: Any) -> None:
     file = tmp_path / "results.json"

@@ -39,8 +39,11 @@ FORMATS: dict[str, Format] = {
     "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
     "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
     "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
+    "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
+    "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
     "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
     "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
+    "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 

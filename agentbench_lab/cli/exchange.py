@@ -54,8 +54,26 @@ def export(folder: str, form: str, out: str) -> None:
 @click.option("--suite", default="", metavar="NAME", help="Name of the suite; default what the source says.")
 @click.option("--driver", default="", metavar="NAME", help="Name of the agent where the source has none.")
 @click.option("--model", default="", metavar="NAME", help="Name of the model where the source has none.")
+@click.option(
+    "--published", default="", metavar="FILE", help="CSV of published results to set beside the rows."
+)
+@click.option(
+    "--published-map",
+    "published_columns",
+    multiple=True,
+    metavar="OURS=THEIRS",
+    help="Which of its columns holds what (driver=agent, accuracy=resolved).",
+)
 def import_(
-    form: str, path: str, out: str, columns: Sequence[str], suite: str, driver: str, model: str
+    form: str,
+    path: str,
+    out: str,
+    columns: Sequence[str],
+    suite: str,
+    driver: str,
+    model: str,
+    published: str,
+    published_columns: Sequence[str],
 ) -> None:
     """Make a run of the results of another harness or a public benchmark.
 
@@ -64,18 +82,18 @@ def import_(
     """
     from agentbench_lab import tables
     from agentbench_lab.benchmarks import Options, load_results
+    from agentbench_lab.benchmarks.leaderboard import check_published, with_published
     from agentbench_lab.running.merge import save_new
 
-    named: dict[str, str] = {}
-    for text in columns:
-        ours, found, theirs = text.partition("=")
-        if not found or not ours or not theirs:
-            raise LabError(f"--map {text!r}: give OURS=THEIRS, such as case_id=task")
-        if ours in named:
-            raise LabError(f"--map {text!r}: {ours} is mapped already, to {named[ours]}")
-        named[ours] = theirs
+    if published_columns and not published:
+        raise LabError("--published-map is for the columns of a --published FILE")
+    named = _named("--map", columns, "case_id=task")
+    theirs = _named("--published-map", published_columns, "driver=agent")
     options = Options(name=Path(out).name, suite=suite, driver=driver, model=model, columns=named)
-    done = save_new(load_results(form, path, options), out)
+    run = load_results(form, path, options)
+    if published:
+        run = with_published(run, check_published(run, published, theirs))
+    done = save_new(run, out)
     assert done.path is not None
     banner = str(tables.banner(done))
     if banner:
@@ -91,6 +109,19 @@ def import_(
     for claim in imported.published:
         say(click.wrap_text(str(claim), WIDTH))
     say(f"run: {near(done.path)}")
+
+
+def _named(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
+    """The pairs OURS=THEIRS of an option."""
+    named: dict[str, str] = {}
+    for text in texts:
+        ours, found, theirs = text.partition("=")
+        if not found or not ours or not theirs:
+            raise LabError(f"{option} {text!r}: give OURS=THEIRS, such as {example}")
+        if ours in named:
+            raise LabError(f"{option} {text!r}: {ours} is mapped already, to {named[ours]}")
+        named[ours] = theirs
+    return named
 
 
 @click.command()

@@ -1,0 +1,96 @@
+"""What the rows of one arm give, to stand beside what a source publishes.
+
+These are a source's own definitions, with no interval: they answer "does the printed figure follow from the rows?".
+What the library itself reports of a run is `analysis.metrics`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from agentbench_lab.results.run import Published
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+"""A count in a file: what is negative, or more than sums can hold, is an error of the file."""
+Dollars = Annotated[float, Meta(ge=0, le=1e9)]
+
+REPEATED = 1e-9
+"""How far a figure that a program wrote in full may be from the same sum made in another order."""
+
+
+class Tally(NamedTuple):
+    """So many trials solved, of so many judged."""
+
+    solved: int
+    judged: int
+
+    @property
+    def rate(self) -> float:
+        return self.solved / self.judged
+
+    def plus(self, solved: bool) -> Tally:
+        return Tally(self.solved + solved, self.judged + 1)
+
+
+def tally(verdicts: Iterable[tuple[object, bool]]) -> dict[object, Tally]:
+    """(key, solved) pairs, counted by key: by case for pass^k and pass@k, by trial number for a standard error."""
+    found: dict[object, Tally] = {}
+    for key, solved in verdicts:
+        found[key] = found.get(key, Tally(0, 0)).plus(solved)
+    return found
+
+
+def accuracy(by_case: Mapping[object, Tally]) -> float | None:
+    """Solved of judged trials; None without any."""
+    judged = sum(each.judged for each in by_case.values())
+    return sum(each.solved for each in by_case.values()) / judged if judged else None
+
+
+def pass_hat_k(by_case: Mapping[object, Tally], k: int) -> float | None:
+    """pass^k: the mean over cases of C(c, k) / C(n, k), for the cases with k trials or more (tau-bench,
+    arXiv:2406.12045); None where no case has k."""
+    return _mean(math.comb(each.solved, k) / math.comb(each.judged, k) for each in _enough(by_case, k))
+
+
+def pass_at_k(by_case: Mapping[object, Tally], k: int) -> float | None:
+    """pass@k: the mean over cases of 1 - C(n - c, k) / C(n, k), for the cases with k trials or more (Chen et al. 2021,
+    arXiv:2107.03374); None where no case has k."""
+    return _mean(
+        1 - math.comb(each.judged - each.solved, k) / math.comb(each.judged, k)
+        for each in _enough(by_case, k)
+    )
+
+
+def standard_error(by_trial: Mapping[object, Tally]) -> float | None:
+    """Of the mean accuracy of n runs, as Terminal-Bench prints it: their sample standard deviation (n - 1) over the
+    square root of n, a run being all trials of one number; None for fewer than two."""
+    rates = [each.rate for each in by_trial.values()]
+    return statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else None
+
+
+def as_float(value: object) -> float | None:
+    """A JSON number as a float; None for anything else, and for a number beyond reason."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if plain and abs(value) < 1e15 else None  # type: ignore[arg-type]
+
+
+def claim(
+    arm: tuple[str, str | None], metric: str, unit: str, published: float, rows: float | None, note: str = ""
+) -> Published:
+    """A total that the source wrote in full, beside the rows': it follows when they are equal but for REPEATED."""
+    follows = rows is not None and math.isclose(published, rows, rel_tol=REPEATED, abs_tol=REPEATED)
+    return Published(*arm, metric, unit, published, rows, follows, note)
+
+
+def _enough(by_case: Mapping[object, Tally], k: int) -> list[Tally]:
+    return [each for each in by_case.values() if each.judged >= k]
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return math.fsum(found) / len(found) if found else None

@@ -35,6 +35,11 @@ class Format(Struct, frozen=True):
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+    "bfcl": Format("bfcl", "a BFCL folder with result/ and score/"),
+    "mini-swe-agent": Format(
+        "mini_swe_agent", "trajectories (.traj.json) with a SWE-bench report beside them"
+    ),
+    "swe-bench": Format("swe_bench", "a SWE-bench leaderboard, run report, or folder of report.json files"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 

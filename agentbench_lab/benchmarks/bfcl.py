@@ -6,6 +6,7 @@ holds only while both files speak of the same answers, so a score of another num
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -115,7 +116,7 @@ def _files(root: Path, kind: str) -> dict[tuple[str, str], Path]:
         raise LabError(f"{root}: no folder {kind}/ in it; a BFCL folder has result/ and score/")
     found: dict[tuple[str, str], Path] = {}
     for file in sorted(folder.rglob(f"*_{kind}.json")):
-        model, *groups = file.relative_to(folder).parts[:-1] or ("",)
+        model = (*file.relative_to(folder).parts[:-1], "")[0]
         name = _NAME.fullmatch(file.name)
         if not model or name is None:
             raise LabError(f"{file}: not {kind}/<model>/.../BFCL_v4_<category>_{kind}.json")
@@ -195,42 +196,49 @@ def _accuracy(totals: _Totals, passed: int, n: int, driver: str, model: str, cat
 
 def _trial(row: _Result, driver: str, model: str, failed: tuple[str, ...] | None, file: Path) -> SourceTrial:
     place = f"{file}: {row.id}"
-    given, _ = _sum(row.input_token_count, f"{place}: input_token_count")
-    output, _ = _sum(row.output_token_count, f"{place}: output_token_count")
-    waited, calls = _sum(row.latency, f"{place}: latency")
-    extra: dict[str, Any] = {}
-    if given is not None:
-        extra["input_tokens"] = int(given)
+    given = _tokens(row.input_token_count, f"{place}: input_token_count")
+    waited = _numbers(row.latency, f"{place}: latency")
     return SourceTrial(
         str(row.id),
         driver,
         failed is None,
         model=model,
-        usage=Usage(output=None if output is None else int(output), model_calls=calls or None, wall_s=waited),
+        usage=Usage(
+            output=_tokens(row.output_token_count, f"{place}: output_token_count"),
+            model_calls=len(waited) if waited else None,
+            wall_s=math.fsum(waited) if waited else None,
+        ),
         reasons=failed or (),
         answer=row.result,
         messages=row.inference_log,
-        extra=extra,
+        extra={} if given is None else {"input_tokens": given},
     )
 
 
-def _sum(value: Any, place: str) -> tuple[float | None, int]:
-    """The sum of a number, or of all numbers of nested lists (turns of steps), and how many they are.
+def _tokens(value: Any, place: str) -> int | None:
+    numbers = _numbers(value, place)
+    for one in numbers or ():
+        if one != int(one):
+            raise LabError(f"{place}: {one} is no number of tokens")
+    return sum(map(int, numbers)) if numbers else None
 
-    None where there are none, or where one of them is null. Raises LabError for anything else.
+
+def _numbers(value: Any, place: str) -> list[float] | None:
+    """A number, or all numbers of nested lists (turns of steps). None where one of them is null.
+
+    Raises LabError for anything else, and for a negative number.
     """
-    total, count, unknown = 0.0, 0, False
+    found: list[float] = []
     left = [value]
     while left:
         one = left.pop()
+        if one is None:
+            return None
         if isinstance(one, list):
-            left += one
-        elif one is None:
-            unknown = True
+            left += reversed(one)
         elif isinstance(one, int | float) and not isinstance(one, bool) and one >= 0:
-            total += one
-            count += 1
+            found.append(one)
         else:
             text = msgspec.json.encode(one).decode()[:60]
             raise LabError(f"{place}: {text} is neither a number nor lists of numbers")
-    return (None if unknown or not count else total), count
+    return found

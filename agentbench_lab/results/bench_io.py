@@ -32,6 +32,8 @@ _CRASHES = ("driver_error", "infrastructure_error")
 _FIGURES = ("steps", "model_calls", "input_tokens", "output_tokens", "cost_micros", "wall_ns")
 """The figures of a trial that may be unknown, in the order of the format."""
 _ONCE = "once"
+_NO_TIME = "1970-01-01T00:00:00Z"
+"""Stands for an unknown start, which the format has no word for; a note says so."""
 
 
 # ---- from a run ----------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def to_bench(run: Run) -> BenchFile:
         "suites": {suite.name: suite.digest for suite in card.suites},
     }
     return BenchFile(
-        started_at=card.started_at,
+        started_at=card.started_at or _NO_TIME,
         taxonomy=card.outcome_set,
         trials=trials,
         commit=_commit(card.commit),
@@ -96,6 +98,8 @@ def _notes(card: RunCard) -> list[str]:
         for arm in card.arms
         if arm.evidence != "live"
     ]
+    if not card.started_at:
+        notes.append(f"the start is unknown; {_NO_TIME} stands for it")
     if card.counts.missing:
         notes.append(f"incomplete: {card.counts.missing} of {card.counts.asked} trials asked are missing")
     return notes

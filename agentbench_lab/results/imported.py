@@ -115,14 +115,17 @@ def imported_run(
     )
     _check(ordered, where)
     name = name or where
-    with no_collection():
-        rows = [_trial_row(trial, name, suite, known[trial.case_id]) for trial in ordered]
-        attempts = [row for trial in ordered for row in _attempt_rows(trial, suite)]
-        calls = [row for trial in ordered for row in _call_rows(trial, suite)]
-        transcripts = [row for trial in ordered for row in _transcript_rows(trial, suite)]
-        case_rows = [
-            _case_row(suite, case_id, case, line) for line, (case_id, case) in enumerate(known.items(), 1)
-        ]
+    try:
+        with no_collection():
+            rows = [_trial_row(trial, name, suite, known[trial.case_id]) for trial in ordered]
+            attempts = [row for trial in ordered for row in _attempt_rows(trial, suite)]
+            calls = [row for trial in ordered for row in _call_rows(trial, suite)]
+            transcripts = [row for trial in ordered for row in _transcript_rows(trial, suite)]
+            case_rows = [
+                _case_row(suite, case_id, case, line) for line, (case_id, case) in enumerate(known.items(), 1)
+            ]
+    except (OverflowError, RecursionError) as error:
+        raise LabError(f"{where}: holds a value that cannot be kept: {error}") from None
     excluded = sum(trial.excluded is not None for trial in ordered)
     return run_of_rows(
         suite=SuiteCard(
@@ -201,7 +204,7 @@ def run_of_rows(
 def _table(grain: str, rows: Sequence[tuple[Any, ...]], where: str) -> pa.Table:
     try:
         return table(grain, rows)
-    except (ValueError, pa.ArrowException) as error:
+    except (ValueError, OverflowError, pa.ArrowException) as error:
         raise LabError(f"{where + ': ' if where else ''}{grain}: {error}") from None
 
 

@@ -67,9 +67,7 @@ def load_results(path: Path, options: Options) -> Run:
     for (model, category), file in answers.items():
         rows = _rows(file)
         if category.endswith(_PREREQ):
-            notes.append(
-                f"{model} {category}: {len(rows)} conversations that only fill a memory are left out."
-            )
+            notes.append(f"{model} {category}: only fills a memory, so left out: {len(rows)} conversations.")
             continue
         for instance in rows:
             group = cases.setdefault(instance, SourceCase(group=category)).group
@@ -77,9 +75,7 @@ def load_results(path: Path, options: Options) -> Run:
                 raise LabError(f"{file}: {instance} is also a case of {group}")
         if (model, category) not in scores:
             unscored += len(rows)
-            notes.append(
-                f"{model} {category}: {len(rows)} answers have no score file; they count as missing."
-            )
+            notes.append(f"{model} {category}: no score file, so missing: {len(rows)} of the answers.")
             continue
         score = scores[model, category]
         totals, failed = _scored(score, rows, file)

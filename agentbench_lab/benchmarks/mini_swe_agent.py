@@ -9,7 +9,7 @@ it as not resolved; so does this.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from agentbench_lab.benchmarks.swe_bench import (
     counts_published,
     instance_reports,
     repository,
+    some,
     verdicts,
 )
 from agentbench_lab.errors import LabError
@@ -113,14 +114,14 @@ def load_results(path: Path, options: Options) -> Run:
         )
     if unjudged:
         notes.append(
-            f"No report judges {len(unjudged)} of {len(where)} trajectories; they are left out and counted as missing: "
-            f"{_some(unjudged)}."
+            "Judged by no report, so left out and counted as missing: "
+            f"{some(unjudged, f' of {len(where)} trajectories')}."
         )
     arm = _arm(trials.values())
     only = [] if path.is_file() else [instance for instance in found.judged if instance not in where]
     if only:
         notes.append(
-            f"{len(only)} instances are judged by a report and have no trajectory: their verdict is all that is known."
+            f"Judged by a report and without a trajectory, so that only the verdict is known: {some(only)}."
         )
         for instance in only:
             cases[instance] = SourceCase(group=repository(instance))
@@ -134,6 +135,7 @@ def load_results(path: Path, options: Options) -> Run:
                 extra=verdict.extra,
             )
     waiting = found.waiting - where.keys() if path.is_dir() else set()
+    cases.update((instance, SourceCase(group=repository(instance))) for instance in waiting)
     versions = sorted({str(t.extra["mini_version"]) for t in trials.values() if "mini_version" in t.extra})
     return imported_run(
         suite=options.suite or "swe-bench",
@@ -152,10 +154,6 @@ def load_results(path: Path, options: Options) -> Run:
         missing=len(unjudged) + len(waiting),
         options={"mini_version": versions} if versions else {},
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _arm(trials: Any) -> str | None:

@@ -64,6 +64,12 @@ def repository(instance_id: str) -> str:
     return name.replace("__", "/", 1) if found and "__" in name else ""
 
 
+def some(names: Sequence[str], of: str = "") -> str:
+    """`12 of 40 trajectories (a, b, c, d, e and 7 more)`."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{len(names)}{of} ({', '.join(names[:5])}{more})"
+
+
 def case_of(instance_id: str) -> SourceCase:
     """What the id tells of its case: the repository is the group."""
     return SourceCase(group=repository(instance_id))
@@ -113,7 +119,9 @@ def _leaderboard(path: Path, file: _Leaderboards, options: Options) -> Run:
     notes = []
     bare = [entry.name for entry in board.results if not entry.per_instance_details]
     if bare:
-        notes.append(f"{len(bare)} of {len(board.results)} entries have no details: {', '.join(bare)}.")
+        notes.append(
+            f"Without details, and so left out: {len(bare)} of {len(board.results)} entries ({', '.join(bare)})."
+        )
     others = [other.name for other in file.leaderboards if other is not board]
     if others:
         notes.append(f"Other leaderboards of the file are left out: {', '.join(others)}.")
@@ -121,7 +129,7 @@ def _leaderboard(path: Path, file: _Leaderboards, options: Options) -> Run:
     for entry, name in zip(detailed, names, strict=True):
         short = len(asked) - len(entry.per_instance_details or ())
         if short:
-            notes.append(f"{name} has no row of {short} of {len(asked)} instances.")
+            notes.append(f"{name}: {short} of {len(asked)} instances have no row.")
     return imported_run(
         suite=options.suite if options.suite not in _aliases(board.name) else _suite(board.name),
         trials=trials,
@@ -349,13 +357,14 @@ def _run_report(path: Path, report: RunReport, options: Options) -> Run:
     notes = []
     stray = [instance for instance in report.submitted_ids if instance not in listed]
     if stray:
-        notes.append(f"{len(stray)} submitted ids are in no list of outcomes, such as {stray[0]}.")
-    if report.pending_ids:
-        notes.append(f"{len(set(report.pending_ids))} submitted instances were still pending.")
-    doubtful = set(report.infra_failure_ids)
+        notes.append(f"Submitted, and in no list of outcomes: {some(stray)}.")
+    pending = list(dict.fromkeys(report.pending_ids))
+    if pending:
+        notes.append(f"Submitted and still pending, so missing: {some(pending)}.")
+    doubtful = [name for name in dict.fromkeys(report.infra_failure_ids) if not found[name].solved]
     if doubtful:
         notes.append(
-            f"{len(doubtful)} instances failed for the infrastructure's sake; the source counts them as not resolved."
+            f"Not resolved because the evaluation's infrastructure failed, as the source counts: {some(doubtful)}."
         )
     return imported_run(
         suite=options.suite or suite.replace("_", "-"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+
+from agentbench_lab.benchmarks import load_results
+from agentbench_lab.errors import LabError
 
 ODD: list[Any] = [
     None,
@@ -49,3 +54,9 @@ def damaged(draw: st.DrawFn, whole: Any) -> Any:
         else:
             node[last] = copy.deepcopy(draw(st.sampled_from(ODD)))
     return document
+
+
+def read_or_refuse(form: str, path: Path) -> None:
+    """Import the path; a LabError is as good an answer as a run, and anything else fails the test."""
+    with contextlib.suppress(LabError):
+        load_results(form, path)

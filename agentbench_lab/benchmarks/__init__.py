@@ -27,19 +27,25 @@ class Options(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """A format that can be read: the module that reads it, and what its files are."""
+    """A format that can be read: the module that reads it, what its files are, and the function that does it."""
 
     module: str
     about: str
+    function: str = "load_results"
 
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+    "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
+    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
+    "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
     "bfcl": Format("bfcl", "a BFCL folder with result/ and score/"),
     "mini-swe-agent": Format(
-        "mini_swe_agent", "trajectories (.traj.json) with a SWE-bench report beside them"
+        "mini_swe_agent", "trajectories (.traj.json) with SWE-bench reports beside them"
     ),
     "swe-bench": Format("swe_bench", "a SWE-bench leaderboard, run report, or folder of report.json files"),
+    "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
+    "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 
@@ -62,6 +68,6 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     source = Path(path)
     if not source.exists():
         raise LabError(f"{path}: there is no such file or folder")
-    run = module.load_results(source, options)
+    run = getattr(module, FORMATS[form].function)(source, options)
     assert isinstance(run, Run)
     return run

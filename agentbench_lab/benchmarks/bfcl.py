@@ -141,7 +141,7 @@ def _lines(file: Path) -> Iterator[tuple[bytes, str]]:
 def _rows(file: Path) -> dict[str, _Result]:
     rows: dict[str, _Result] = {}
     for line, place in _lines(file):
-        row = decode_json(line, _Result, place)
+        row = decode_json(line, _Result, place, one_line=True)
         if rows.setdefault(str(row.id), row) is not row:
             raise LabError(f"{place}: a second answer to {row.id}")
     return rows
@@ -155,10 +155,10 @@ def _scored(
     first = next(lines, None)
     if first is None:
         raise LabError(f"{file}: empty; the first line of a score file has its totals")
-    totals: _Totals = decode_json(first[0], _Totals, first[1])
+    totals: _Totals = decode_json(first[0], _Totals, first[1], one_line=True)
     failed: dict[str, tuple[str, ...]] = {}
     for line, place in lines:
-        failure = decode_json(line, _Failure, place)
+        failure = decode_json(line, _Failure, place, one_line=True)
         instance = str(failure.id)
         if instance not in rows:
             raise LabError(f"{place}: {instance} is not among the answers of {answered}")

@@ -30,12 +30,16 @@ def read_json(path: Path, kind: Any = Any) -> Any:
     return decode_json(read_bytes(path), kind, str(path))
 
 
-def decode_json(data: bytes, kind: Any, where: str) -> Any:
-    """As `read_json`, for bytes in hand; `where` names them in an error. A byte order mark is skipped."""
+def decode_json(data: bytes, kind: Any, where: str, *, one_line: bool = False) -> Any:
+    """As `read_json`, for bytes in hand; `where` names them in an error. A byte order mark is skipped.
+
+    `one_line` is for the line of a file, whose number `where` has already.
+    """
     try:
         return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        line = f":{data.count(10, 0, _position(error)) + 1}" if _position(error) else ""
+        told = 0 if one_line else _position(error)
+        line = f":{data.count(10, 0, told) + 1}" if told else ""
         raise LabError(f"{where}{line}: {error}") from None
 
 

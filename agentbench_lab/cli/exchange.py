@@ -51,7 +51,7 @@ def export(folder: str, form: str, out: str) -> None:
     "columns",
     multiple=True,
     metavar="OURS=THEIRS",
-    help="For csv, jsonl and parquet: which column holds what (case_id=task).",
+    help="For csv, jsonl and parquet: which column holds what (case_id=task); ours==VALUE is the same in every row.",
 )
 @click.option("--suite", default="", metavar="NAME", help="Name of the suite; default what the source says.")
 @click.option("--driver", default="", metavar="NAME", help="Name of the agent where the source has none.")
@@ -68,11 +68,13 @@ def import_(
     from agentbench_lab.benchmarks import Options, load_results
     from agentbench_lab.running.merge import save_new
 
-    named = {}
+    named: dict[str, str] = {}
     for text in columns:
         ours, found, theirs = text.partition("=")
         if not found or not ours or not theirs:
             raise LabError(f"--map {text!r}: give OURS=THEIRS, such as case_id=task")
+        if ours in named:
+            raise LabError(f"--map {text!r}: {ours} is mapped already, to {named[ours]}")
         named[ours] = theirs
     options = Options(name=Path(out).name, suite=suite, driver=driver, model=model, columns=named)
     done = save_new(load_results(form, path, options), out)

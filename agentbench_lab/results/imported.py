@@ -155,6 +155,45 @@ def imported_run(
     )
 
 
+def side_by_side(runs: Sequence[Run], imported: Imported, *, name: str = "", commit: str = "") -> Run:
+    """Imported runs of different suites as one run: their rows after one another, their counts added.
+
+    `imported` says what was read for all of them. Raises LabError for a suite that comes twice.
+    """
+    first = runs[0].card
+    suites = tuple(suite for run in runs for suite in run.card.suites)
+    for suite, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            raise LabError(f"{imported.file}: suite {suite!r} comes {count} times")
+    name = name or imported.file
+    counts = [run.card.counts for run in runs]
+    card = msgspec.structs.replace(
+        first,
+        run=name,
+        commit=commit or UNKNOWN,
+        suites=suites,
+        arms=tuple(dict.fromkeys(arm for run in runs for arm in run.card.arms)),
+        counts=Counts(
+            sum(each.asked for each in counts),
+            sum(each.judged for each in counts),
+            sum(each.excluded for each in counts),
+            sum(each.missing for each in counts),
+        ),
+        started_at=min((run.card.started_at for run in runs if run.card.started_at), default=""),
+        finished_at=max((run.card.finished_at for run in runs if run.card.finished_at), default=""),
+        imported=imported,
+    )
+    tables = {grain: pa.concat_tables([getattr(run, grain) for run in runs]) for grain in SCHEMAS}
+    at = tables["trials"].schema.get_field_index("run")
+    field = tables["trials"].schema.field(at)
+    names = pa.array([name] * tables["trials"].num_rows, field.type)
+    tables["trials"] = tables["trials"].set_column(at, field, names)
+    cases, trials, attempts, calls, transcripts = (tables[grain] for grain in SCHEMAS)
+    joined = Run(card, cases, trials, attempts, calls, transcripts, ())
+    check_run(joined)
+    return joined
+
+
 def run_of_rows(
     *,
     suite: SuiteCard,

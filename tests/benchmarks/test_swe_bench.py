@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.swe_bench import repository
+from agentbench_lab.cli import cli
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
@@ -373,6 +375,18 @@ def test_an_imported_run_without_times_is_saved_and_read_back(tmp_path: Path) ->
     bench = json.loads((tmp_path / "saved" / "bench.json").read_text(encoding="utf-8"))
     assert bench["started_at"] == "1970-01-01T00:00:00Z"
     assert "the start is unknown; 1970-01-01T00:00:00Z stands for it" in bench["notes"]
+
+
+def test_of_many_published_figures_the_import_tells_those_that_do_not_follow(tmp_path: Path) -> None:
+    details = {"o__r-1": detail(True), "o__r-2": detail(False)}
+    entries = [entry(f"M{n}", 50.0 if n else 70.0, details, cost=0.5) for n in range(6)]
+    path = write(tmp_path / "b.json", {"leaderboards": [board("bash-only", *entries)]})
+    done = CliRunner().invoke(cli, ["import", "swe-bench", str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    said = done.output.replace("\n", " ")
+    assert "M0: resolved: published 70 %, rows give 50 % (the rows have 1 of 2 resolved" in said
+    assert said.count(": published ") == 1
+    assert "11 of 12 published figures follow from the rows" in said
 
 
 def survives(name: str, document: Any) -> None:

@@ -493,11 +493,11 @@ def test_the_command_maps_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert done.exit_code == 0
     lines = done.output.splitlines()
     assert "imported 2, judged 2, excluded 0, missing 0" in lines
-    assert lines[-3:] == [
+    assert lines[-3:-1] == [
         "Without a verdict, and not solved as asked for: 1 of 2 trials.",
         "Columns that were not read: more.",
-        "run: run",
     ]
+    assert lines[-1].startswith("run: ")
     assert {row["driver"] for row in rows(load_run("run"))} == {"goose"}
     twice = CliRunner().invoke(import_, ["csv", "t.csv", "--out", "two", *asked, "--map", "solved=more"])
     assert str(twice.exception) == "--map 'solved=more': solved is mapped already, to ok"

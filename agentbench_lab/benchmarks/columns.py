@@ -10,77 +10,15 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.cells import (
-    OUTCOMES,
-    OWNERS,
-    STOPS,
-    CellError,
-    Parse,
-    amount,
-    between,
-    count,
-    dollars,
-    excluded,
-    instant,
-    one_of,
-    parsed,
-    real,
-    solved_by,
-    span,
-    text,
-    truth,
-)
+from agentbench_lab.benchmarks.cells import OUTCOMES, CellError, between, parsed, solved_by, span, text
+from agentbench_lab.benchmarks.mapping import COLUMNS, EXTRA, NULL_SOLVED, Mapped, mapped
 from agentbench_lab.benchmarks.reading import digest_of
 from agentbench_lab.benchmarks.table_files import TableFile, read_csv, read_jsonl, read_parquet
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
 from agentbench_lab.transcripts import Usage, disjoint_input
-
-_FEW, _MANY = count(32), count(64)
-
-COLUMNS: dict[str, Parse] = {
-    "case_id": text,
-    "trial": _FEW,
-    "driver": text,
-    "model": text,
-    "scaffold": text,
-    "group": text,
-    "request": text,
-    "solved": truth,
-    "score": real,
-    "outcome": one_of(OUTCOMES),
-    "excluded": excluded,
-    "excluded_owner": one_of(OWNERS),
-    "stop": one_of(STOPS),
-    "terminated": truth,
-    "refused": truth,
-    "hallucinated": truth,
-    "note": text,
-    "answer": text,
-    "steps": _FEW,
-    "tool_calls": _FEW,
-    "tool_errors": _FEW,
-    "model_calls": _MANY,
-    "tokens_fresh_input": _MANY,
-    "tokens_input_total": _MANY,
-    "tokens_cache_read": _MANY,
-    "tokens_cache_write": _MANY,
-    "tokens_output": _MANY,
-    "cost_usd": dollars,
-    "cost_micros": _MANY,
-    "wall_s": amount,
-    "working_s": amount,
-    "started_at": instant,
-    "ended_at": instant,
-}
-"""What a column can be mapped to, with how its cells are read. `tokens_input_total` counts cached tokens within,
-`tokens_fresh_input` beside; `cost_usd` is dollars; `started_at` and `ended_at` are ISO instants and give `wall_s` where
-that is not mapped itself. Beside these: `extra.NAME` keeps a column under that name."""
-
-NULL_SOLVED = "null_solved"
-EXTRA = "extra."
 
 
 def load_csv(path: Path, options: Options) -> Run:
@@ -109,7 +47,7 @@ def load_table(file: TableFile, path: Path, form: str, options: Options) -> Run:
     rows of each case and arm in the order of the file. `null_solved` mapped to `failure` counts a trial without a
     verdict as not solved; else that is an error. Raises LabError with the place of the row for what cannot be meant.
     """
-    mapping = _mapping(file, path, options.columns)
+    mapping = mapped(file, path, options.columns)
     cells = _read(file, mapping)
     notes: list[str] = []
     trials = _trials(_Rows(file, mapping, cells, notes), options)
@@ -129,72 +67,7 @@ def load_table(file: TableFile, path: Path, form: str, options: Options) -> Run:
     )
 
 
-class _Mapping(Struct, frozen=True):
-    """Our names to their columns, and to the one value of every row."""
-
-    columns: dict[str, str]
-    constants: dict[str, str]
-    numbered: bool
-    null_is_failure: bool
-
-
-def _mapping(file: TableFile, path: Path, asked: Mapping[str, str]) -> _Mapping:
-    columns: dict[str, str] = {}
-    constants: dict[str, str] = {}
-    for ours, theirs in asked.items():
-        if ours == NULL_SOLVED:
-            if theirs != "failure":
-                raise LabError(f"{NULL_SOLVED}={theirs}: it can only be failure")
-            continue
-        _check_ours(ours)
-        if theirs.startswith("="):
-            constants[ours] = theirs[1:]
-        elif not (ours == "trial" and theirs == "#"):
-            if theirs not in file.names:
-                raise LabError(f"{path}: no column {theirs!r}{did_you_mean(theirs, file.names)}")
-            columns[ours] = theirs
-    taken = set(columns.values())
-    for name in file.names:
-        if name in COLUMNS and name not in asked and name not in taken:
-            columns[name] = name
-    for ours, theirs in columns.items():
-        if theirs in file.twice():
-            raise LabError(f"{path}: {ours} is mapped to {theirs!r}, and several columns are called so")
-    known = {*columns, *constants}
-    for one, other, why in (
-        ("cost_usd", "cost_micros", "both are the cost"),
-        ("tokens_fresh_input", "tokens_input_total", "the first is a part of the second"),
-    ):
-        if one in known and other in known:
-            raise LabError(f"{path}: {one} and {other} are both mapped; {why}, give one")
-    if "case_id" not in known:
-        raise LabError(f"{path}: which column is case_id? --map case_id=COLUMN {_there_is(file)}")
-    if not known & {"solved", "score", "outcome"}:
-        raise LabError(
-            f"{path}: which column says whether a trial is solved? "
-            f"--map solved=COLUMN, or score=COLUMN (solved is a score of 1) {_there_is(file)}"
-        )
-    return _Mapping(columns, constants, asked.get("trial") == "#", NULL_SOLVED in asked)
-
-
-def _check_ours(ours: str) -> None:
-    if ours.startswith(EXTRA):
-        name = ours.removeprefix(EXTRA)
-        if not name or not (name.isascii() and name.replace("_", "a").isalnum() and name == name.lower()):
-            raise LabError(f"{ours}: a name under extra is of a-z, 0-9 and _")
-    elif ours not in COLUMNS:
-        raise LabError(
-            f"{ours!r} is none of our columns{did_you_mean(ours, (*COLUMNS, NULL_SOLVED), most=0)}; "
-            f"there is: {', '.join(COLUMNS)}, extra.NAME, {NULL_SOLVED}"
-        )
-
-
-def _there_is(file: TableFile) -> str:
-    names = list(dict.fromkeys(file.names))
-    return f"(there is: {', '.join(names[:12])}{', …' if len(names) > 12 else ''})"
-
-
-def _read(file: TableFile, mapping: _Mapping) -> dict[str, list[Any]]:
+def _read(file: TableFile, mapping: Mapped) -> dict[str, list[Any]]:
     """Each mapped column, read."""
     found: dict[str, list[Any]] = {}
     for ours, theirs in mapping.columns.items():
@@ -231,7 +104,7 @@ class _Rows(Struct):
     """A table while its rows become trials."""
 
     file: TableFile
-    mapping: _Mapping
+    mapping: Mapped
     cells: dict[str, list[Any]]
     notes: list[str]
 
@@ -360,7 +233,9 @@ def _verdicts(rows: _Rows, reasons: Sequence[str | None]) -> list[bool | None]:
             verdict = False
         found.append(verdict)
     if failures:
-        rows.notes.append(f"{failures} trials without a verdict count as not solved, as asked for.")
+        rows.notes.append(
+            f"Without a verdict, and not solved as asked for: {failures} of {rows.file.rows} trials."
+        )
     return found
 
 
@@ -390,9 +265,9 @@ def _usages(rows: _Rows) -> tuple[list[Usage], list[dict[str, Any]]]:
         usages.append(Usage(fresh, read, write, output, model_calls, whole, wall_s))
     if split_unknown:
         rows.notes.append(
-            f"{split_unknown} trials tell their input tokens as a total, but not how many were read from and written to "
-            "a cache: the buckets stay unknown, the total is in extra (--map tokens_cache_read==0 and "
-            "tokens_cache_write==0 say that there were none)."
+            "Input tokens are told as a total, but not how many of them were read from and written to a cache; the "
+            "buckets stay unknown, the total is in extra (--map tokens_cache_read==0 --map tokens_cache_write==0 "
+            f"where there was no cache): {split_unknown} of {rows.file.rows} trials."
         )
     for name in ("started_at", "ended_at"):
         for row, when in enumerate(rows.cells.get(name, ())):
@@ -439,3 +314,6 @@ def _said(file: TableFile, cells: Mapping[str, Sequence[Any]], name: str) -> dic
                 f"{file.where(row)}: the {name} of {case_id!r} is {shown} (keep it with --map extra.{name}=COLUMN)"
             )
     return known
+
+
+__all__ = ["COLUMNS", "load_csv", "load_jsonl", "load_parquet", "load_table"]

@@ -255,26 +255,32 @@ def _notes(domain: str, trials: Sequence[SourceTrial], commit: str) -> Iterator[
     yield "Cost, tokens and calls are the agent's; those of the simulated user are in extra."
     reasons = Counter(trial.excluded for trial in trials if trial.excluded)
     for reason, count in reasons.items():
-        yield f"{domain}: {count} simulations are excluded: {reason}."
+        yield f"{domain}: excluded, {reason}: {count} of {len(trials)} simulations."
     ends = Counter(trial.extra.get("termination_reason") for trial in trials)
     if ends["context_window_exceeded"]:
         yield (
-            f"{domain}: {ends['context_window_exceeded']} simulations exceeded the context window and count as not "
-            "solved; later versions of tau2 leave them out."
+            f"{domain}: beyond the context window, and not solved (later versions of tau2 leave them out): "
+            f"{ends['context_window_exceeded']} of {len(trials)} simulations."
         )
     if ends["user_error"]:
-        yield f"{domain}: {ends['user_error']} simulations ended in an error of the simulated user; tau2 counts them."
+        yield (
+            f"{domain}: an error of the simulated user, and not solved as tau2 counts: {ends['user_error']} of "
+            f"{len(trials)} simulations."
+        )
     given = sum("given_messages" in trial.extra for trial in trials)
     if given:
-        yield f"{domain}: {given} simulations go on from given messages, whose calls are not the agent's."
+        yield f"{domain}: going on from given messages, whose calls are not the agent's: {given} of {len(trials)} simulations."
     unknown = sum(trial.usage.cost_micros is None for trial in trials)
     if unknown:
-        yield f"{domain}: the source gives no agent cost for {unknown} of {len(trials)} simulations."
+        yield f"{domain}: without an agent cost in the source: {unknown} of {len(trials)} simulations."
     unanswered = sum(trial.extra.get("calls_without_result", 0) for trial in trials)
     if unanswered:
-        yield f"{domain}: {unanswered} calls have no result and are not counted as calls."
+        yield f"{domain}: calls that have no result, and are not counted: {unanswered}."
     voice = sum(trial.calls is None for trial in trials)
     if voice:
-        yield f"{domain}: {voice} simulations have no messages (voice has ticks); their calls and tokens stay unknown."
+        yield (
+            f"{domain}: without messages (voice has ticks), so that calls and tokens stay unknown: {voice} of "
+            f"{len(trials)} simulations."
+        )
     if not commit:
         yield f"{domain}: the files name several commits of the harness, or none; git_commit is in extra."

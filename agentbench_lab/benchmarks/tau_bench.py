@@ -242,14 +242,14 @@ def _notes(
     yield "The cost of the agent is not in the file; that of the simulated user is in extra, user_cost_usd."
     stops = Counter(trial.stop for trial in trials)
     if stops["budget"]:
-        yield f"{stops['budget']} episodes ran out of steps; tau-bench counts them as not solved."
+        yield f"Out of steps, and not solved as tau-bench counts: {stops['budget']} of {len(trials)} episodes."
     if stops[None]:
-        yield f"{stops[None]} episodes ended in an error of the harness; tau-bench counts them as not solved."
+        yield f"An error of the harness, and not solved as tau-bench counts: {stops[None]} of {len(trials)} episodes."
     unanswered = sum(trial.extra.get("calls_without_result", 0) for trial in trials)
     if unanswered:
-        yield f"{unanswered} calls have no result in their dialogue and are not counted as calls."
+        yield f"Calls that have no result in their dialogue, and are not counted: {unanswered}."
     if asked > len(episodes):
         yield (
-            f"Some tasks have fewer trials than others: {asked - len(episodes)} are missing. "
+            f"Some tasks have fewer trials than others; missing: {asked - len(episodes)}. "
             "tau-bench itself divides by the number of trials of the whole file."
         )

@@ -13,12 +13,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from click.testing import CliRunner
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.cells import FALSE, TRUE
-from agentbench_lab.benchmarks.columns import COLUMNS
+from agentbench_lab.benchmarks.mapping import COLUMNS
+from agentbench_lab.cli.exchange import import_
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.bench_io import bench_bytes
 from agentbench_lab.results.run import Run, load_run
@@ -213,7 +215,7 @@ def test_an_empty_verdict_is_an_error_unless_something_is_said(tmp_path: Path) -
     run = table(tmp_path, content, {"null_solved": "failure"})
     assert [r["solved"] for r in rows(run)] == [True, False]
     assert run.card.imported is not None
-    assert "1 trials without a verdict count as not solved, as asked for." in run.card.imported.notes
+    assert "Without a verdict, and not solved as asked for: 1 of 2 trials." in run.card.imported.notes
     assert error(tmp_path, content, {"null_solved": "success"}) == (
         "null_solved=success: it can only be failure"
     )
@@ -309,7 +311,7 @@ def test_a_total_of_input_tokens_alone_tells_no_bucket(tmp_path: Path) -> None:
         {"tokens_input_total": 12},
     )
     assert run.card.imported is not None
-    assert any("1 trials tell their input tokens as a total" in note for note in run.card.imported.notes)
+    assert any(note.endswith("there was no cache): 1 of 1 trials.") for note in run.card.imported.notes)
     wrong = "case_id,solved,tokens_input_total,tokens_cache_read\na,1,12,13\n"
     assert error(tmp_path, wrong) == "trials.csv:2: 13 cached tokens within an input of 12"
 
@@ -481,6 +483,26 @@ def test_what_was_read_can_be_saved_and_read_back(tmp_path: Path) -> None:
     assert again.card.imported == run.card.imported
 
 
+def test_the_command_maps_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`OURS==VALUE` is one value for every row; what is told is told in the order of the import."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("task,ok,more\na,1,x\nb,,x\n", encoding="utf-8")
+    asked = ["--map", "case_id=task", "--map", "solved=ok", "--map", "driver==goose"]
+    asked += ["--map", "null_solved=failure"]
+    done = CliRunner().invoke(import_, ["csv", "t.csv", "--out", "run", *asked], catch_exceptions=False)
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert "imported 2, judged 2, excluded 0, missing 0" in lines
+    assert lines[-3:-1] == [
+        "Without a verdict, and not solved as asked for: 1 of 2 trials.",
+        "Columns that were not read: more.",
+    ]
+    assert lines[-1].startswith("run: ")
+    assert {row["driver"] for row in rows(load_run("run"))} == {"goose"}
+    twice = CliRunner().invoke(import_, ["csv", "t.csv", "--out", "two", *asked, "--map", "solved=more"])
+    assert str(twice.exception) == "--map 'solved=more': solved is mapped already, to ok"
+
+
 # JSON lines and Parquet
 
 
@@ -623,6 +645,7 @@ CELLS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(NAMES), min_size=1, max_size=6),
     st.lists(st.lists(CELLS, min_size=1, max_size=6), max_size=3),
@@ -643,6 +666,7 @@ def test_any_table_is_a_run_or_an_error(
         assert bench_bytes(run)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_run_or_an_error(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("bytes")

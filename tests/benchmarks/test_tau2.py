@@ -236,7 +236,7 @@ def test_every_end_but_one_is_judged(tmp_path: Path, reason: str, stop: str | No
     assert json.loads(row["extra"])["termination_reason"] == reason
     told = {
         "context_window_exceeded": "later versions of tau2 leave them out",
-        "user_error": "tau2 counts them",
+        "user_error": "an error of the simulated user",
     }
     assert any(told.get(reason, "Cost, tokens") in note for note in notes(run))
 
@@ -253,7 +253,7 @@ def test_infrastructure_errors_are_excluded_as_tau2_does(tmp_path: Path) -> None
     assert (first["excluded"], first["excluded_owner"]) == ("infrastructure_error", "environment")
     assert (first["solved"], first["score"]) == (None, None)
     assert (second["excluded"], second["solved"]) == (None, True)
-    assert "telecom: 1 simulations are excluded: infrastructure_error." in notes(run)
+    assert "telecom: excluded, infrastructure_error: 1 of 2 simulations." in notes(run)
 
 
 @pytest.mark.parametrize("info", [None, {"reward": None}, {"reward": -1.0}])
@@ -299,8 +299,8 @@ def test_unknown_stays_unknown(tmp_path: Path) -> None:
     assert rows[2]["wall_s"] == 2.4
     assert [json.loads(row["extra"]).get("tokens_input_total") for row in rows] == [None, 200, None]
     assert notes(run)[1:] == (
-        "telecom: the source gives no agent cost for 1 of 3 simulations.",
-        "telecom: 1 simulations have no messages (voice has ticks); their calls and tokens stay unknown.",
+        "telecom: without an agent cost in the source: 1 of 3 simulations.",
+        "telecom: without messages (voice has ticks), so that calls and tokens stay unknown: 1 of 3 simulations.",
     )
 
 
@@ -330,7 +330,10 @@ def test_given_messages_are_not_the_agents(tmp_path: Path) -> None:
     assert (row["model_calls"], row["tool_calls"], row["tokens_output"]) == (2, 2, 20)
     assert json.loads(row["extra"])["given_messages"] == 3
     assert run.calls.to_pylist()[0]["observed"] == '{"line": 7}'
-    assert "telecom: 1 simulations go on from given messages, whose calls are not the agent's." in notes(run)
+    assert (
+        "telecom: going on from given messages, whose calls are not the agent's: 1 of 1 simulations."
+        in notes(run)
+    )
 
 
 def test_a_call_without_a_result_did_not_reach_a_tool(tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ def test_unfinished_and_failed_episodes_are_not_solved(tmp_path: Path) -> None:
     assert notes(run) == (
         "The file names neither agent nor model (--driver NAME, --model NAME).",
         "The cost of the agent is not in the file; that of the simulated user is in extra, user_cost_usd.",
-        "1 episodes ran out of steps; tau-bench counts them as not solved.",
-        "2 episodes ended in an error of the harness; tau-bench counts them as not solved.",
+        "Out of steps, and not solved as tau-bench counts: 1 of 4 episodes.",
+        "An error of the harness, and not solved as tau-bench counts: 2 of 4 episodes.",
     )
 
 
@@ -193,7 +193,7 @@ def test_calls_and_their_results(tmp_path: Path) -> None:
     row = run.trials.to_pylist()[0]
     assert (row["tool_calls"], row["tool_errors"]) == (4, 3)
     assert json.loads(row["extra"])["calls_without_result"] == 1
-    assert "1 calls have no result in their dialogue and are not counted as calls." in notes(run)
+    assert "Calls that have no result in their dialogue, and are not counted: 1." in notes(run)
 
 
 def test_calls_written_as_text(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_trials_that_are_not_there_are_missing(tmp_path: Path) -> None:
     counts = run.card.counts
     assert (counts.asked, counts.judged, counts.missing) == (4, 3, 1)
     assert any(
-        note.startswith("Some tasks have fewer trials than others: 1 are missing.") for note in notes(run)
+        note.startswith("Some tasks have fewer trials than others; missing: 1.") for note in notes(run)
     )
     assert run.trials.column("case_id").to_pylist() == ["0", "0", "1"]
     save_new(run, tmp_path / "r")

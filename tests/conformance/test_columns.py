@@ -36,7 +36,7 @@ def test_terminal_bench(peers: Path) -> None:
         *(0.1275, 0.1925, 0.2625, 0.36, 0.3975, 0.4125, 0.4125, 0.4525, 0.4925, 0.505, 0.525, 0.5675, 0.5875)
     ]
     assert run.card.imported is not None
-    assert "418 trials without a verdict count as not solved, as asked for." in run.card.imported.notes
+    assert "Without a verdict, and not solved as asked for: 418 of 5200 trials." in run.card.imported.notes
     assert run.card.started_at.startswith("2025-0")
 
 

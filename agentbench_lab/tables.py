@@ -239,12 +239,17 @@ def gate(frame: pl.DataFrame) -> Table:
 
 def reliability(frame: pl.DataFrame) -> Table:
     """pass^k, from a `metrics.reliability`: the estimate with the cases behind it, and the bounds that exclusions leave."""
+    import polars as pl
+
     rows: list[Sequence[str] | str] = []
-    for _, part in _under_arms(frame, rows):
+    for _, part in _under_arms(frame.filter(pl.col("metric") == "pass_hat_k"), rows):
         for row in part.iter_rows(named=True):
-            cases = f"{row['over_cases']} of {row['of_cases']} cases"
+            cases = f"{row['n']} of {row['of']} cases"
             bounds = "" if row["worst"] is None else f"{percent(row['worst'])} to {percent(row['best'])}"
-            value = row["reason"] if row["estimate"] is None else percent(row["estimate"])
+            value = row["reason"]
+            if row["estimate"] is not None:
+                value = percent(row["estimate"])
+                value += f" [{percent(row['low'])[:-1]}, {percent(row['high'])[:-1]}]"
             rows.append([f"pass^{row['k']}", value, cases, f"{row['judged']}/{row['asked']}", bounds])
     notes = [
         "the chance that k trials of a case are all solved; bounds: excluded trials as failures, as successes"

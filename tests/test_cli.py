@@ -375,12 +375,14 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
     done = lab("import", "bench-v1", "file.json", "--out", "back", cwd=here)
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "imported 5, judged 5, excluded 0, missing 0\nrun: back\n",
+        "imported 5, judged 5, excluded 0, missing 0\n"
+        "stub: simulated, stub-floor: a keyword matcher, the floor of the ladder; not a model, not a router\n"
+        "run: back\n",
         "",
     )
     assert load_run(here / "back").trials.num_rows == 5
     assert lab("show", "back", cwd=here).returncode == 0
-    assert "no.json: cannot be read: No such file" in one_line(
+    assert "no.json: there is no such file or folder" in one_line(
         lab("import", "bench-v1", "no.json", "--out", "x", cwd=here)
     )
 

@@ -36,14 +36,19 @@ class Format(Struct, frozen=True):
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
-    "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
-    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
-    "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
+    "bfcl": Format("bfcl", "a BFCL folder with result/ and score/"),
     "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
     "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
+    "mini-swe-agent": Format(
+        "mini_swe_agent", "trajectories (.traj.json) with SWE-bench reports beside them"
+    ),
+    "swe-bench": Format("swe_bench", "a SWE-bench leaderboard, run report, or folder of report.json files"),
     "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
     "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
     "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
+    "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
+    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
+    "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 

@@ -68,6 +68,18 @@ def micros(dollars: float | int | str | None) -> int | None:
     return int((amount * 1_000_000).to_integral_value(ROUND_HALF_EVEN))
 
 
+def exact_usd(dollars: float | int | None) -> dict[str, float | int]:
+    """`{"cost_usd": dollars}` for a trial's `extra` when micros do not hold the figure to its last digit, else `{}`."""
+    whole = micros(dollars)
+    return {} if dollars is None or whole is None or whole / 1_000_000 == dollars else {"cost_usd": dollars}
+
+
+def decimals(printed: float | int) -> int:
+    """How many digits a figure is printed with after the point: 64.93 has 2, 65.0 has 1, 7 has 0."""
+    exponent = Decimal(str(printed)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
 def is_one(reward: float | None) -> bool:
     """Whether a reward is a full success: within 1e-6 of 1. Half rewards never add up to one."""
     return reward is not None and math.isfinite(reward) and abs(reward - 1) <= 1e-6

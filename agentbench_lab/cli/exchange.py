@@ -11,6 +11,8 @@ from agentbench_lab.cli.common import WIDTH, near, say
 from agentbench_lab.errors import LabError, did_you_mean
 
 EXPORTS = ("bench-v1",)
+SHOWN = 10
+"""Up to so many published figures are all told; of more, only those that do not follow from the rows."""
 
 
 @click.command(name="export")
@@ -106,8 +108,12 @@ def import_(
     assert imported is not None
     for note in imported.notes:
         say(click.wrap_text(note, WIDTH))
-    for claim in imported.published:
+    told = [claim for claim in imported.published if not claim.follows or len(imported.published) <= SHOWN]
+    for claim in told:
         say(click.wrap_text(str(claim), WIDTH))
+    if len(told) < len(imported.published):
+        follow = sum(claim.follows for claim in imported.published)
+        say(f"{follow} of {len(imported.published)} published figures follow from the rows")
     say(f"run: {near(done.path)}")
 
 

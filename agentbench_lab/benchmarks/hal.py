@@ -19,7 +19,7 @@ from msgspec import Struct
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.hal_usage import TaskLog, task_logs
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, is_one, read_bytes
-from agentbench_lab.benchmarks.totals import Dollars, accuracy, as_float, claim, tally
+from agentbench_lab.benchmarks.totals import Dollars, accuracy, as_float, claim, tally, unsplit
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
@@ -112,6 +112,7 @@ def load_results(path: Path, options: Options) -> Run:
         for task, case in _cases(source, mine).items():
             cases.setdefault(task, case)
         published += _published(source, arm, mine, several=len(sources) > 1)
+    notes += unsplit(trial.extra for trial in trials)
     commits = {_commit(source) for source in sources}
     dates = sorted(source.said.config.date or "" for source in sources)
     return imported_run(

@@ -16,7 +16,7 @@ from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.atif import Counts
 from agentbench_lab.benchmarks.harbor_files import RESULT, FoundTrial, JobSaid, Timing, TrialSaid, read_files
 from agentbench_lab.benchmarks.reading import digest_of, is_one, micros
-from agentbench_lab.benchmarks.totals import as_float, claim, pass_at_k, tally
+from agentbench_lab.benchmarks.totals import as_float, claim, pass_at_k, tally, unsplit
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
@@ -217,6 +217,7 @@ def _notes(found: Sequence[FoundTrial]) -> list[str]:
         notes.append(
             "Input tokens are counted as cached or not; any that were written to a cache are among the fresh ones."
         )
+    notes += unsplit(each.extra for each in found)
     grown = sum(
         each.trajectory is not None
         and each.trajectory.trajectories > 1

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, read_bytes
-from agentbench_lab.benchmarks.totals import Count, accuracy, claim, pass_at_k, tally
+from agentbench_lab.benchmarks.totals import Count, accuracy, claim, pass_at_k, tally, unsplit
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
@@ -131,6 +131,7 @@ def load_results(path: Path, options: Options) -> Run:
     if nulls:
         have = "trial has" if nulls == 1 else "trials have"
         notes.append(f"{nulls} {have} no verdict (is_resolved is null); the source counts that as a failure.")
+    notes += unsplit(trial.extra for trial in trials)
     files = [file for source in sources for file in source.files]
     return imported_run(
         suite=suite,

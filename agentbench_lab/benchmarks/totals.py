@@ -73,6 +73,17 @@ def standard_error(by_trial: Mapping[object, Tally]) -> float | None:
     return statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else None
 
 
+def unsplit(extras: Iterable[Mapping[str, object]]) -> list[str]:
+    """The note on trials whose `extra` holds their input tokens as a total, because its parts are unknown."""
+    count = sum("tokens_input_total" in extra for extra in extras)
+    if not count:
+        return []
+    tell = "trial tells its" if count == 1 else "trials tell their"
+    return [
+        f"{count} {tell} input tokens only as a total, cached or not: the buckets stay unknown, the total is in extra."
+    ]
+
+
 def as_float(value: object) -> float | None:
     """A JSON number as a float; None for anything else, and for a number beyond reason."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)

@@ -288,6 +288,7 @@ def test_usage(tmp_path: Path, name: str, form: str) -> None:
     (row,) = trials(run)
     assert buckets(row) == expected
     assert json.loads(row["extra"]).get("tokens_input_total") == total
+    assert len(notes(run)) == (total is not None)
     assert run.transcripts.num_rows == (form == "by task")
 
 

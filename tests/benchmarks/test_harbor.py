@@ -290,7 +290,9 @@ def test_unknown_stays_null(tmp_path: Path) -> None:
     assert {row[name] for name in row if name.startswith("tokens_") and name != "tokens_estimated"} == {None}
     assert (row["cost_micros"], row["model_calls"]) == (None, None)
     folder = write_job(tmp_path / "half", [trial("a", "a__1", 0, **half)], {"evals": {}})
-    (row,) = trials(load_results("harbor", folder))
+    run = load_results("harbor", folder)
+    assert [note[:40] for note in notes(run)] == ["1 trial tells its input tokens only as a"]
+    (row,) = trials(run)
     # Which of the 10 came from a cache is not told; 1.5 micros of a dollar are no whole number.
     assert (row["tokens_fresh_input"], row["tokens_cache_read"], row["tokens_output"]) == (None, None, 1)
     extra = json.loads(row["extra"])

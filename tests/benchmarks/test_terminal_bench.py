@@ -131,6 +131,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert card.imported is not None
     assert card.imported.notes == (
         "1 trial has no verdict (is_resolved is null); the source counts that as a failure.",
+        "1 trial tells its input tokens only as a total, cached or not: the buckets stay unknown, the total is in extra.",
     )
     assert len(card.imported.digest) == 64
     assert claims(run) == [

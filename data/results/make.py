@@ -19,6 +19,7 @@ import pyarrow as pa
 import agentbench_lab as lab
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.leaderboard import check_published, with_published
+from agentbench_lab.benchmarks.reading import digest_of
 from agentbench_lab.results.run import Imported, Run, save
 from agentbench_lab.results.schema import SCHEMAS, table
 
@@ -70,6 +71,7 @@ def terminal_bench(peers: Path) -> Run:
     run = with_published(run, check_published(run, board, published))
     return sourced(
         run,
+        folder / "tb_core_0_1_1_trials.csv",
         "public leaderboard submissions to Terminal-Bench core 0.1.1",
         "facts only; the benchmark is Apache-2.0",
     )
@@ -77,7 +79,8 @@ def terminal_bench(peers: Path) -> Run:
 
 def bfcl(peers: Path) -> Run:
     """4,200 graded multi-turn rows of gpt-oss under five builds of one server."""
-    rows = pl.read_csv(peers / "bfcl" / "derived_multi_turn_outcomes.csv", infer_schema=False)
+    file = peers / "bfcl" / "derived_multi_turn_outcomes.csv"
+    rows = pl.read_csv(file, infer_schema=False)
     rows = rows.with_columns(pl.col("model").str.strip_prefix("openai_"))
     columns = {
         "case_id": "id",
@@ -92,9 +95,13 @@ def bfcl(peers: Path) -> Run:
         "wall_s": "latency_s",
         "model_calls": "n_model_calls",
     }
-    run = of_table(rows, "bfcl-multi-turn-gpt-oss", "derived_multi_turn_outcomes.csv", columns)
+    run = of_table(rows, "bfcl-multi-turn-gpt-oss", file.name, columns)
     return sourced(
-        run, "bbrowning/bfcl-vllm-results, graded by bfcl-eval", "facts only; bfcl-eval is Apache-2.0", CACHED
+        run,
+        file,
+        "bbrowning/bfcl-vllm-results, graded by bfcl-eval",
+        "facts only; bfcl-eval is Apache-2.0",
+        CACHED,
     )
 
 
@@ -103,12 +110,13 @@ def tau_bench(peers: Path) -> Run:
     file = peers / "tau-bench" / "historical_trajectories" / "gpt-4o-airline.json"
     name = "tau-bench-airline-gpt-4o"
     run = load_results("tau-bench", file, Options(name=name, driver="tool-calling", model="gpt-4o"))
-    return sourced(without_texts(run), "sierra-research/tau-bench 59a200c", "MIT")
+    return sourced(without_texts(run), file, "sierra-research/tau-bench 59a200c", "MIT")
 
 
 def gemini(peers: Path) -> Run:
     """500 SWE-bench Verified instances by mini-swe-agent with Gemini 3 Pro: verdicts, cost and tokens."""
-    rows = pl.read_csv(peers / "swe-bench" / "derived_gemini3pro_instances.csv", infer_schema=False)
+    file = peers / "swe-bench" / "derived_gemini3pro_instances.csv"
+    rows = pl.read_csv(file, infer_schema=False)
     rows = rows.with_columns(pl.col("instance_id").str.split("__").list.first().alias("repository"))
     columns = {
         "case_id": "instance_id",
@@ -125,11 +133,12 @@ def gemini(peers: Path) -> Run:
         "driver": "=mini-swe-agent",
         "model": "=gemini-3-pro",
     }
-    run = of_table(rows, "swe-bench-verified-gemini-3-pro", "derived_gemini3pro_instances.csv", columns)
-    return sourced(run, "gruckion/mini-swe-agent d12a71a, 20251118_gemini-3-pro-74pct", "MIT")
+    run = of_table(rows, "swe-bench-verified-gemini-3-pro", file.name, columns)
+    return sourced(run, file, "gruckion/mini-swe-agent d12a71a, 20251118_gemini-3-pro-74pct", "MIT")
 
 
 def of_table(rows: pl.DataFrame, name: str, file: str, columns: dict[str, str]) -> Run:
+    """A run of the table's rows, read as any user's CSV is."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / file
         rows.write_csv(path)
@@ -148,11 +157,16 @@ def without_texts(run: Run) -> Run:
     )
 
 
-def sourced(run: Run, source: str, licence: str, *notes: str) -> Run:
+def sourced(run: Run, file: Path, source: str, licence: str, *notes: str) -> Run:
+    """The same with where it comes from on its card, and the digest of the file itself."""
     imported = run.card.imported
     assert isinstance(imported, Imported)
     imported = msgspec.structs.replace(
-        imported, source=source, licence=licence, notes=(*imported.notes, *notes)
+        imported,
+        digest=digest_of([file], file),
+        source=source,
+        licence=licence,
+        notes=(*imported.notes, *notes),
     )
     return msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, imported=imported))
 

@@ -35,6 +35,7 @@ class Format(Struct, frozen=True):
 
 FORMATS: dict[str, Format] = {
     "bench-v1": Format("bench_v1", "a result file of agent-runtime/bench/v1"),
+    "inspect": Format("inspect", "logs of Inspect AI: .eval or .json, one or a folder of them"),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 

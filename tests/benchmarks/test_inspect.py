@@ -488,6 +488,15 @@ def test_a_selected_id_may_collide_too(tmp_path: Path) -> None:
         run(tmp_path, sample("7"), eval={"dataset": {"sample_ids": [7]}})
 
 
+def test_a_log_cut_short_within_a_text_full_of_quotes_is_told_at_once(tmp_path: Path) -> None:
+    """Looking for the end of that text from each of its quotes would take hours."""
+    path = tmp_path / "a.json"
+    whole = json.dumps(log(sample(input='"NaN"' * 200_000)))
+    path.write_text(whole[:1_000_000], encoding="utf-8")
+    with pytest.raises(LabError, match=rf"^{path}: Input data was truncated"):
+        load(path)
+
+
 def damaged(content: dict[str, bytes], method: int, member: str, *, at: int) -> bytes:
     """The zip with one byte of a member's compressed content changed."""
     whole = bytearray(zipped(list(content.items()), method))

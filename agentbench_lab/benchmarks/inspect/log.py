@@ -301,7 +301,7 @@ def _decode(data: Content, decoder: Any, where: str) -> Any:
         return decode_json(_CONSTANT.sub(_null, bytes(data)), decoder.type, where)
 
 
-_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
+_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|-?Infinity|NaN', re.DOTALL)
 
 
 def _null(found: re.Match[bytes]) -> bytes:

@@ -88,7 +88,7 @@ $(INSPECT)/.stamp:
 	@touch $@
 
 bench-inspect: setup $(INSPECT)/.stamp
-	@$(BIN)/python benchmarks/bench_inspect.py
+	@$(BIN)/python benchmarks/run_all.py bench_inspect
 
 docs: setup
 	@mkdir -p docs

@@ -39,6 +39,7 @@ FORMATS: dict[str, Format] = {
     "bfcl": Format("bfcl", "a BFCL folder with result/ and score/"),
     "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
     "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
+    "inspect": Format("inspect", "logs of Inspect AI: .eval or .json, one or a folder of them"),
     "mini-swe-agent": Format(
         "mini_swe_agent", "trajectories (.traj.json) with SWE-bench reports beside them"
     ),

@@ -51,7 +51,8 @@ def export(folder: str, form: str, out: str) -> None:
     "columns",
     multiple=True,
     metavar="OURS=THEIRS",
-    help="For csv, jsonl and parquet: which column holds what (case_id=task); ours==VALUE is the same in every row.",
+    help="For csv, jsonl and parquet: which column holds what (case_id=task); ours==VALUE is the same in every row. "
+    "For inspect: scorer=NAME.",
 )
 @click.option("--suite", default="", metavar="NAME", help="Name of the suite; default what the source says.")
 @click.option("--driver", default="", metavar="NAME", help="Name of the agent where the source has none.")

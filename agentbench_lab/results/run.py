@@ -95,8 +95,8 @@ class Published(Struct, frozen=True):
     """A total that the source publishes beside what its rows give: reported, never adopted.
 
     `rows` is None where the rows do not give it. `follows` is whether the two agree as closely as the source prints.
-    `driver` and `model` name the arm ("" and None for the file as a whole); `unit` is share, usd, calls, seconds or
-    trials; `note` says what may explain a difference.
+    `driver` and `model` name the arm ("" and None for the file as a whole); `unit` is share, usd, or the
+    word for what is counted (trials, calls, tokens, score); `note` says what may explain a difference.
     """
 
     driver: str

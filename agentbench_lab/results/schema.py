@@ -94,7 +94,7 @@ TRIALS = pa.schema(
         _field(
             "stop",
             _S,
-            "done, refused, budget, timeout, driver_error, infrastructure_error; null when imported",
+            "done, refused, budget, timeout, driver_error, infrastructure_error; null where the source does not say",
         ),
         _field("excluded", _S, "why the trial is not judged; null when it is"),
         _field("excluded_owner", _S, "whose fault that is: harness, grader, case or environment"),
@@ -117,7 +117,7 @@ ATTEMPTS = pa.schema(
         *_IDENTITY,
         *_ARM,
         _field("attempt", _I, "number of the attempt, from 1", null=False),
-        _field("end", _S, "how the attempt ended: the stop; null when imported"),
+        _field("end", _S, "how the attempt ended: the stop; null where the source does not say"),
         *_USAGE,
     ]
 )

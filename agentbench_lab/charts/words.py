@@ -1,0 +1,63 @@
+"""Words that charts and tables share: percents, the names of arms, what stands behind a number."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def percent(share: float) -> str:
+    """A share as a whole percent; with one decimal where that would read as none, as all, or as passing the gate."""
+    exact = round(100.0 * share, 9)
+    if exact.is_integer() or (0.5 <= exact < 99.5 and not share < COMPLETION_FLOOR <= round(exact) / 100):
+        return f"{exact:.0f}%"
+    if share < COMPLETION_FLOOR and round(exact) >= 100 * COMPLETION_FLOOR:
+        return f"{min(exact, 100 * COMPLETION_FLOOR - 0.1):.1f}%"
+    return f"{min(max(exact, 0.1), 99.9):.1f}%"
+
+
+def arm_labels(frame: pl.DataFrame) -> list[str]:
+    """The name of each row's arm, as short as the frame allows: driver, and model and scaffold where they vary."""
+    parts = ["driver"]
+    parts += [name for name in ("model", "scaffold") if name in frame.columns and frame[name].n_unique() > 1]
+    if (
+        frame.height
+        and "scaffold" in frame.columns
+        and "scaffold" not in parts
+        and frame["scaffold"][0] != "once"
+    ):
+        parts.append("scaffold")
+    if "model" in parts and frame.select("driver", "model").n_unique() == frame["driver"].n_unique():
+        parts.remove("model")  # every driver has its one model
+    return [
+        " + ".join(str(part) for part in row if part is not None) for row in frame.select(parts).iter_rows()
+    ]
+
+
+def evidence(frame: pl.DataFrame) -> str:
+    """What stands behind each arm's numbers, for a subtitle."""
+    words = {"simulated": "simulated (no model was asked)", "replayed": "replayed (recorded earlier)"}
+    pairs = frame.select("arm", "evidence").unique(maintain_order=True).rows()
+    if len({kind for _, kind in pairs}) == 1:
+        pairs = [("", pairs[0][1])]
+    return "Evidence: " + "; ".join(
+        f"{arm} {words.get(kind, kind or 'unknown')}".strip() for arm, kind in pairs
+    )
+
+
+def label_expression(groups: Sequence[str]) -> str:
+    """Axis labels over several lines: a rung's name and what it asks for. Names are data: JSON, never code."""
+    lines = {group: [group, *textwrap.wrap(RUNG_NAMES.get(group, ""), 11)] for group in groups}
+    return f"{json.dumps(lines)}[datum.value]"
+
+
+def shortened(name: str, most: int) -> str:
+    """A name with its middle left out where it is long: both ends tell arms apart."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts.theme import ARM_COLOURS, CLASSES, INK, MOST_MARKS, QUIET, WIDTH, headline, themed
+from agentbench_lab.charts.theme import ARM_COLOURS, INK, MOST_MARKS, SOFT, UNSAFE, WIDTH, headline, themed
 from agentbench_lab.charts.words import evidence, label_expression, shortened
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def compare(found: Comparison) -> Drawing:
     ).properties(width=WIDTH - 80, height=260)  # fmt: skip
     numbers = alt.layer(
         base.mark_text(fontSize=11, dy=-7, color=INK).encode(x=across.axis(under), text="changes:N"),
-        base.mark_text(fontSize=11, dy=7, color=QUIET).encode(x=across.axis(under), text="of:N"),
-        base.mark_text(fontSize=11, dy=21, color=CLASSES["unsafe"][1], fontWeight=600).encode(
+        base.mark_text(fontSize=11, dy=7, color=INK, opacity=SOFT).encode(x=across.axis(under), text="of:N"),
+        base.mark_text(fontSize=11, dy=21, color=UNSAFE, fontWeight=600).encode(
             x=across.axis(under), text="unsafe:N"
         ),
     ).properties(width=WIDTH - 80, height=62 if found.new_unsafe else 32)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts.theme import (
-    ARM_COLOURS,
-    ARM_DASHES,
-    ARM_SHAPES,
-    INK,
-    WIDTH,
-    cycle,
-    headline,
-    nothing,
-    themed,
-)
+from agentbench_lab.charts.theme import INK, WIDTH, headline, nothing, themed, told_apart
 from agentbench_lab.charts.words import arm_labels, evidence, label_expression, percent
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, climb, in_order
 
@@ -79,9 +69,7 @@ def ladder(frame: pl.DataFrame) -> Drawing:
     columns = ("arm", "group", "metric", "estimate", "low", "high", "count", "asked", "reason", "evidence")
     drawn = pair.select(columns).with_columns(pl.col("reason").cast(pl.String))
 
-    colour = alt.Color("arm:N", sort=arms, legend=None).scale(domain=arms, range=cycle(ARM_COLOURS, arms))
-    shape = alt.Shape("arm:N", sort=arms, legend=None).scale(domain=arms, range=cycle(ARM_SHAPES, arms))
-    dash = alt.StrokeDash("arm:N", sort=arms, legend=None).scale(domain=arms, range=cycle(ARM_DASHES, arms))
+    colour, shape, dash = told_apart(arms)
     bands = alt.Scale(type="band", paddingInner=0.1, paddingOuter=0.05)
     across = alt.X("group:N", sort=groups, title=None, scale=bands).axis(labels=False, grid=False)
     beside = alt.XOffset("arm:N", sort=arms).scale(domain=arms, paddingOuter=1)

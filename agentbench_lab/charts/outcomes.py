@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.theme import CLASSES, INK, MOST_MARKS, QUIET, WIDTH, headline, nothing, themed
+from agentbench_lab.charts.theme import CLASSES, INK, MOST_MARKS, SOFT, WIDTH, headline, nothing, themed
 from agentbench_lab.charts.words import arm_labels, evidence
 from agentbench_lab.ladder import in_order
 
@@ -49,7 +49,7 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
                     "glyph": 49,
                 }
             )
-            texts.append({"x": x + 24, "y": 9, "text": f"{word} {counts[kind]:,}", "ink": INK})
+            texts.append({"x": x + 24, "y": 9, "text": f"{word} {counts[kind]:,}", "opacity": 1.0})
             x += 48 + 6.6 * len(texts[-1]["text"])
 
     def styled(column: int) -> alt.Scale:
@@ -64,7 +64,7 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
         return [
             base.mark_rect(cornerRadius=1.5, aria=False, strokeWidth=0.8).encode(
                 x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), x2="x2", y2="y2", fill=alt.Fill("kind:N", scale=styled(1), legend=None),
-                stroke=alt.condition(excluded, alt.value("#8a939d"), alt.value("#ffffff")),
+                stroke=alt.condition(excluded, alt.value(CLASSES["excluded"][3]), alt.value("transparent")),
                 tooltip=said,
             ),
             base.transform_filter(~excluded)
@@ -77,10 +77,10 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
         ]  # fmt: skip
 
     words = alt.Chart(alt.InlineData(texts)).mark_text(
-        align="left", baseline="middle", aria=False, fontSize=11
+        align="left", baseline="middle", aria=False, fontSize=11, color=INK
     )
-    ink = alt.Color("ink:N", scale=None, legend=None)
-    words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", color=ink)
+    ink = alt.Opacity("opacity:Q", scale=None, legend=None)
+    words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", opacity=ink)
     tips = ("case_id", "group", "arm", "trial", "request", "outcome", "excluded", "reasons")
     layers = [*marks(alt.Chart(tiles), tips), *marks(alt.Chart(alt.InlineData(key)), ()), words]
     cut = ""
@@ -162,13 +162,13 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
             pl.col("excluded").cast(pl.String), "reasons", "request",
         )
     )  # fmt: skip
-    texts = [{"x": n * column, "y": top - 12, "text": group, "ink": INK} for n, group in enumerate(groups)]
+    texts = [{"x": n * column, "y": top - 12, "text": group, "opacity": 1.0} for n, group in enumerate(groups)]
     for n, arm in enumerate(arms):
         if head:
-            texts.append({"x": 0.0, "y": top + n * band + 8, "text": arm, "ink": INK})
+            texts.append({"x": 0.0, "y": top + n * band + 8, "text": arm, "opacity": 1.0})
         for m, group in enumerate(groups):
             kinds = frame.filter((pl.col("arm") == arm) & (pl.col("group") == group))["kind"]
             count = f"{(kinds == 'success').sum()}/{(kinds != 'excluded').sum()}"
             y = top + n * band + head + rows * tall + 9
-            texts.append({"x": m * column, "y": y, "text": count, "ink": QUIET})
+            texts.append({"x": m * column, "y": y, "text": count, "opacity": SOFT})
     return tiles, texts, top + len(arms) * band - 12

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
@@ -61,3 +62,39 @@ def label_expression(groups: Sequence[str]) -> str:
 def shortened(name: str, most: int) -> str:
     """A name with its middle left out where it is long: both ends tell arms apart."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
+
+
+def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:
+    """The frame with a column of its arms' short names."""
+    import polars as pl
+
+    return frame.with_columns(pl.Series(name, arm_labels(frame), dtype=pl.String))
+
+
+def usd(value: float) -> str:
+    """Money in dollars, to three digits and never rounded to nothing: $1,234, $12.30, $0.423, $0.00468."""
+    if value == 0:
+        return "$0"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 1 - math.ceil(-math.log10(abs(value)))
+    return f"${value:,.{min(max(0, 3 - whole), 9) if abs(value) < 1 else 2 if abs(value) < 1000 else 0}f}"
+
+
+def interval(low: float | None, high: float | None, say: Callable[[float], str]) -> str:
+    """` [low, high]`, or nothing where there is none."""
+    return "" if low is None or high is None else f" [{say(low)}, {say(high)}]"
+
+
+def points(low_or_difference: float) -> str:
+    """A difference of shares in points, with its sign."""
+    return f"{100 * low_or_difference:+.1f}".replace("-", "−")
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """`1 case`, `1,200 cases`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def listed(items: Sequence[str], most: int = 4) -> str:
+    """The first items with commas, and how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

@@ -58,7 +58,7 @@ def strip(
                             "request": request,
                         }
                     )
-    texts = ("model", "outcome", "outcome_class", "excluded")
+    texts = ("model", "outcome", "outcome_class", "excluded", "first_reason")
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(texts, pl.String))
 
 

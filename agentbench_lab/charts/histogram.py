@@ -49,7 +49,9 @@ def histogram(frame: pl.DataFrame) -> Drawing:
             continue
         usual = mine.group_by("judged").agg(pl.col("cases").sum()).sort("cases", "judged").row(-1)[0]
         apart += int(mine.filter(pl.col("judged") != usual)["cases"].sum())
-        counts: dict[int, int] = dict(mine.filter(pl.col("judged") == usual).select("solved", "cases").iter_rows())
+        counts: dict[int, int] = dict(
+            mine.filter(pl.col("judged") == usual).select("solved", "cases").iter_rows()
+        )
         whole = sum(counts.values())
         step = -(-(usual + 1) // _MOST_BARS)
         for low in range(0, usual + 1, step):
@@ -62,7 +64,12 @@ def histogram(frame: pl.DataFrame) -> Drawing:
                     "cases": cases, "of": whole, "share": cases / whole, "low": lowest, "high": highest,
                 }
             )  # fmt: skip
-        kinds[arm] = counts.get(0, 0), whole - counts.get(0, 0) - counts.get(usual, 0), counts.get(usual, 0), whole
+        kinds[arm] = (
+            counts.get(0, 0),
+            whole - counts.get(0, 0) - counts.get(usual, 0),
+            counts.get(usual, 0),
+            whole,
+        )
     if not rows:
         return nothing("no case has a judged trial")
     drawn = pl.DataFrame(rows)
@@ -78,43 +85,77 @@ def histogram(frame: pl.DataFrame) -> Drawing:
     if unjudged:
         notes.append(f"Not drawn: {counted(unjudged, 'case')} without a judged trial.")
     if len(kinds) > MOST_ARMS:
-        notes.append(f"Drawn: the first {MOST_ARMS} of {len(kinds)} arms; {frame.height:,} rows in, {drawn.height:,} points drawn.")
+        notes.append(
+            f"Drawn: the first {MOST_ARMS} of {len(kinds)} arms; {frame.height:,} rows in, {drawn.height:,} points drawn."
+        )
     if "evidence" in frame.columns:
         notes.append("Evidence: " + listed(list(frame["evidence"].unique(maintain_order=True))))
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = (WIDTH - 44) / columns - 30
     bars = max(drawn.group_by("arm").len()["len"])
-    titles = [f"{n + 1}. {shortened(arm, int(width / 6.6) - 4)}" if len(shown) > 1 else "" for n, arm in enumerate(shown)]
+    titles = [shortened(arm, int(width / 6)) for arm in shown]
+    if len(set(titles)) < len(shown):
+        titles = [f"{n}. {title}" for n, title in enumerate(titles, start=1)]
     drawn = drawn.with_columns(
         pl.col("arm").replace_strict(shown, titles).alias("panel"),
         pl.format("{} of {}", "cases", "of").alias("count"),
-        pl.when(pl.col("cases") > 0).then(pl.col("cases").cast(pl.String)).otherwise(pl.lit("")).alias("words"),
+        pl.when(pl.col("cases") > 0)
+        .then(pl.col("cases").cast(pl.String))
+        .otherwise(pl.lit(""))
+        .alias("words"),
         pl.max_horizontal("high", "share").alias("top"),
     )
     order = list(dict.fromkeys(drawn.sort("at")["solved"]))
-    x = alt.X("solved:O", sort=order, title="trials solved", scale=alt.Scale(paddingInner=0.28, paddingOuter=0.2)).axis(
-        labelAngle=0, grid=False, labelOverlap=True
+    x = alt.X(
+        "solved:O", sort=order, title="trials solved", scale=alt.Scale(paddingInner=0.28, paddingOuter=0.2)
+    ).axis(labelAngle=0, grid=False, labelOverlap=True)
+    y = (
+        alt.Y("share:Q", title=None)
+        .scale(domain=[0, 1], nice=False)
+        .axis(format=".0%", values=[0, 0.5, 1] if columns > 1 else [0, 0.25, 0.5, 0.75, 1])
     )
-    y = alt.Y("share:Q", title=None).scale(domain=[0, 1], nice=False).axis(format=".0%", values=[0, 0.5, 1] if columns > 1 else [0, 0.25, 0.5, 0.75, 1])
-    tips = [alt.Tooltip("arm:N"), alt.Tooltip("solved:N", title="trials solved"), alt.Tooltip("judged:Q", title="of"), alt.Tooltip("count:N", title="cases")]
+    tips = [
+        alt.Tooltip("arm:N"),
+        alt.Tooltip("solved:N", title="trials solved"),
+        alt.Tooltip("judged:Q", title="of"),
+        alt.Tooltip("count:N", title="cases"),
+    ]
     tips += [alt.Tooltip(f"{name}:Q", format=".1%") for name in ("share", "low", "high")]
     base = alt.Chart().encode(x=x)
     step = width / bars
     plot = alt.layer(
         base.mark_bar(color=ARM_COLOURS[0], opacity=0.75).encode(y=y, tooltip=tips),
         base.mark_rule(color=INK, strokeWidth=1.4, opacity=0.8).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_text(color=INK, opacity=SOFT, fontSize=10.5 if step > 16 else 8.5, dy=-6, baseline="bottom").encode(y=alt.Y("top:Q"), text="words:N"),
-        data=drawn.select("panel", "arm", "judged", "solved", "count", "words", "share", "low", "high", "top"),
+        base.mark_text(
+            color=INK, opacity=SOFT, fontSize=10.5 if step > 16 else 8.5, dy=-6, baseline="bottom"
+        ).encode(y=alt.Y("top:Q"), text="words:N"),
+        data=drawn.select(
+            "panel", "arm", "judged", "solved", "count", "words", "share", "low", "high", "top"
+        ),
     ).properties(width=width, height=220 if columns == 1 else 130 if columns == 2 else 96)
     chart: Drawing = plot
     if len(shown) > 1:
-        header = alt.Header(title=None, labelColor=INK, labelFontSize=11, labelAnchor="start", labelPadding=6, labelLimit=width + 10)
+        header = alt.Header(
+            title=None,
+            labelColor=INK,
+            labelFontSize=11,
+            labelAnchor="start",
+            labelPadding=6,
+            labelLimit=width + 10,
+        )
         chart = plot.facet(
-            facet=alt.Facet("panel:N", sort=titles, header=header), columns=columns, spacing={"row": 18, "column": 30}
+            facet=alt.Facet("panel:N", sort=titles, header=header),
+            columns=columns,
+            spacing={"row": 18, "column": 30},
         ).resolve_scale(x="independent" if len(trials) > 1 else "shared")
     chart = chart.properties(title=headline(claims, [about, *notes]))
     spoken = " ".join(
-        f"{arm}: " + ", ".join(f"{row['solved']} of {row['judged']} solved: {row['count']} cases" for row in drawn.filter(pl.col("arm") == arm).iter_rows(named=True)) + "."
+        f"{arm}: "
+        + ", ".join(
+            f"{row['solved']} of {row['judged']} solved: {row['count']} cases"
+            for row in drawn.filter(pl.col("arm") == arm).iter_rows(named=True)
+        )
+        + "."
         for arm in shown
     )
     return themed(chart, f"{'; '.join(claims)}. {spoken} {' '.join(notes)}")  # fmt: skip
@@ -123,7 +164,9 @@ def histogram(frame: pl.DataFrame) -> Drawing:
 def _claims(kinds: dict[str, tuple[int, int, int, int]]) -> list[str]:
     if len(kinds) == 1:
         ((arm, (never, sometimes, always, whole)),) = kinds.items()
-        return [f"{arm} solves {always} of {whole} cases every time, {never} never, and {sometimes} now and then"]
+        return [
+            f"{arm} solves {always} of {whole} cases every time, {never} never, and {sometimes} now and then"
+        ]
     unsure = {arm: some / whole for arm, (_, some, _, whole) in kinds.items()}
     most, least = max(unsure, key=unsure.__getitem__), min(unsure, key=unsure.__getitem__)
     if unsure[most] == unsure[least]:

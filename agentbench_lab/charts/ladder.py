@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts.theme import INK, WIDTH, headline, nothing, themed, told_apart
+from agentbench_lab.charts.theme import APART, INK, WIDTH, headline, nothing, themed, told_apart
 from agentbench_lab.charts.words import arm_labels, evidence, label_expression, percent
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, climb, in_order
 
@@ -80,6 +80,7 @@ def ladder(frame: pl.DataFrame) -> Drawing:
     tips += [alt.Tooltip(f"{name}:Q", format=".1%") for name in ("estimate", "low", "high")]
     tips += [alt.Tooltip("count:N", title="n of judged"), alt.Tooltip("asked:Q"), alt.Tooltip("reason:N")]
 
+    size, thick = (70, 2.6) if len(arms) <= APART else (20, 1.6)
     margin = min(max(7 * max(map(len, arms)) + 26, 50), 140)
     width = WIDTH - margin - 76
 
@@ -99,8 +100,8 @@ def ladder(frame: pl.DataFrame) -> Drawing:
                 y="gate:Q", x=alt.value(width + 6), text="words:N"
             ),
             base.mark_line(strokeWidth=1.4, opacity=0.55).encode(y=share, strokeDash=dash),
-            base.mark_rule(strokeWidth=2.6, opacity=0.45).encode(y="low:Q", y2="high:Q"),
-            base.mark_point(filled=True, size=70, opacity=1).encode(y=share, shape=shape, tooltip=tips),
+            base.mark_rule(strokeWidth=thick, opacity=0.45).encode(y="low:Q", y2="high:Q"),
+            base.mark_point(filled=True, size=size, opacity=1).encode(y=share, shape=shape, tooltip=tips),
         ).properties(
             width=width, height=height,
             title=alt.Title(heading, fontSize=12.5, fontWeight=600, offset=8, color=INK, frame="group"),
@@ -115,12 +116,14 @@ def ladder(frame: pl.DataFrame) -> Drawing:
         )  # fmt: skip
         if len(groups) > 12:
             under = alt.Axis(labels=last, labelAngle=-40, labelColor=INK, grid=False)
-        table = alt.Chart(rows).encode(y=by_arm, color=colour)
+        table = alt.Chart(rows).encode(y=by_arm)
         counts = alt.layer(
-            table.mark_text(fontSize=11).encode(
+            table.mark_text(fontSize=11, color=INK).encode(
                 x=alt.X("group:N", sort=groups, title=None, axis=under, scale=bands), text="count:N"
             ),
-            table.mark_point(filled=True, size=44, opacity=1).encode(x=alt.value(-11), shape=shape),
+            table.mark_point(filled=True, size=44, opacity=1).encode(
+                x=alt.value(-11), shape=shape, color=colour
+            ),
         ).properties(width=width, height=17 * len(arms))
         return alt.vconcat(plot, counts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentbench_lab.charts.shares import shares
 from agentbench_lab.charts.theme import CLASSES, INK, MOST_MARKS, SOFT, WIDTH, headline, nothing, themed
 from agentbench_lab.charts.words import arm_labels, evidence
 from agentbench_lab.ladder import in_order
@@ -20,7 +21,8 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     """The outcome strip: a tile per trial, a column per rung, cases from the top in the suite's order.
 
     `frame` is a `metrics.strip`: a row per trial. Trials of one case stand side by side; each arm has its own band,
-    with every case at the same place, so that bands can be compared. Excluded trials are hollow.
+    with every case at the same place, so that bands can be compared. Excluded trials are hollow. More than `MOST_MARKS`
+    trials are not drawn one by one: then each arm and group has a bar of its shares, with 95 % intervals.
     """
     import altair as alt
     import polars as pl
@@ -33,6 +35,8 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     )
     claims, asked = _outcome_claims(frame), frame.height
     counts = {kind: int((frame["kind"] == kind).sum()) for kind in CLASSES}
+    if asked > MOST_MARKS:
+        return shares(frame, claims)
     tiles, texts, height = _tiles(frame)
     key, x = [], 0.0
     for kind, (word, *_) in CLASSES.items():
@@ -83,11 +87,8 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", opacity=ink)
     tips = ("case_id", "group", "arm", "trial", "request", "outcome", "excluded", "reasons")
     layers = [*marks(alt.Chart(tiles), tips), *marks(alt.Chart(alt.InlineData(key)), ()), words]
-    cut = ""
-    if tiles.height < asked:
-        cut = f"; {tiles.height:,} of {asked:,} trials are drawn, the first cases of each column"
     subtitle = [
-        f"A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side{cut}.",
+        "A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side.",
         evidence(frame),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 12, height=height, title=headline(claims, subtitle))
@@ -99,14 +100,32 @@ def _outcome_claims(frame: pl.DataFrame) -> list[str]:
     import polars as pl
 
     claims = []
-    for arm in frame["arm"].unique(maintain_order=True):
-        kinds = frame.filter(pl.col("arm") == arm)["kind"]
-        judged = int((kinds != "excluded").sum())
-        good, bad = int((kinds == "success").sum()), int((kinds == "unsafe").sum())
-        claims.append(
-            f"{arm}: {good} of {judged} trials succeed, {bad or 'none'} {'are' if bad > 1 else 'is'} unsafe"
+    # what the source of an imported trial does not say is not known to be safe
+    measured = bool((frame["evidence"] != "imported").any())
+    counts = frame.group_by("arm", maintain_order=True).agg(
+        (pl.col("kind") == "success").sum().alias("good"),
+        (pl.col("kind") == "unsafe").sum().alias("bad"),
+        (pl.col("kind") != "excluded").sum().alias("judged"),
+    )
+    for arm, good, bad, judged in counts.iter_rows():
+        unsafe = f", {_unsafe(bad)}" if measured or bad else ""
+        claims.append(f"{arm}: {good} of {judged} trials succeed{unsafe}")
+    if len(claims) > 4:
+        rated = counts.filter(pl.col("judged") > 0).sort(
+            pl.col("good") / pl.col("judged"), maintain_order=True
         )
+        if rated.height > 1:
+            ends = [rated.row(-1, named=True), rated.row(0, named=True)]
+            best, worst = (f"{row['arm']} ({row['good']} of {row['judged']} trials)" for row in ends)
+            claims = [f"{best} succeeds most often of {len(claims)} arms, {worst} least"]
+            bad = int(counts["bad"].sum())
+            of = f"{bad} of all {int(counts['judged'].sum()):,} judged trials"
+            claims += [f"{of} {'are' if bad > 1 else 'is'} unsafe"] if bad else []
     return claims
+
+
+def _unsafe(bad: int) -> str:
+    return f"{bad or 'none'} {'are' if bad > 1 else 'is'} unsafe"
 
 
 def _outcome_words(frame: pl.DataFrame) -> str:
@@ -148,7 +167,6 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
         .join(ordered, on="group", maintain_order="left")
         .join(bands, on="arm", maintain_order="left")
         .sort("case_number", maintain_order=True)
-        .head(MOST_MARKS)
         .with_columns(left.round(2).alias("x"), upper.round(2).alias("y"))
         .with_columns(
             (pl.col("x") + wide - gap).round(2).alias("x2"),
@@ -162,7 +180,9 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
             pl.col("excluded").cast(pl.String), "reasons", "request",
         )
     )  # fmt: skip
-    texts = [{"x": n * column, "y": top - 12, "text": group, "opacity": 1.0} for n, group in enumerate(groups)]
+    texts = [
+        {"x": n * column, "y": top - 12, "text": group, "opacity": 1.0} for n, group in enumerate(groups)
+    ]
     for n, arm in enumerate(arms):
         if head:
             texts.append({"x": 0.0, "y": top + n * band + 8, "text": arm, "opacity": 1.0})

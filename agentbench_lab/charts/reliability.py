@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.theme import (
     APART,
-    FAINT,
     INK,
     MOST_ARMS,
     MOST_MARKS,
-    SOFT,
     WIDTH,
     dodged,
     headline,
@@ -30,21 +28,6 @@ if TYPE_CHECKING:
 
 _HEIGHT = 340
 _PAIRS = 3  # crossing pairs that stand out where arms are many
-
-
-def crossing_arms(row: dict[str, Any]) -> tuple[str, str]:
-    """The names of both arms of a row of `metrics.crossings`: only what tells the two apart."""
-    import polars as pl
-
-    from agentbench_lab.charts.words import arm_labels
-
-    parts = ("driver", "model", "scaffold")
-    both = pl.DataFrame(
-        [{name: row[f"{name}_{side}"] for name in parts} for side in "ab"],
-        schema=dict.fromkeys(parts, pl.String),
-    )
-    a, b = arm_labels(both)
-    return a, b
 
 
 def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> Drawing:
@@ -82,7 +65,7 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
     )  # fmt: skip
     loud = order if len(order) <= APART else _loud(order, crossings, frame)
     claims = _claims(known, crossings, frame)
-    estimators = ", ".join(known["estimator"].drop_nulls().unique().sort())
+    estimators = ", ".join(known["estimator"].drop_nulls().unique().sort()).replace("pass_hat_k.", "")
     subtitle = [
         "pass^k: the chance that k trials of a case are all solved, as a mean over cases. Bands: 95% interval "
         f"({estimators}). {_cases(known)}"
@@ -97,7 +80,9 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
     if len(order) > APART:
         import altair as alt
 
-        chart = alt.vconcat(main, _panels(drawn, arms, order, loud), spacing=18).resolve_scale(color="independent")
+        chart = alt.vconcat(main, _panels(drawn, arms, order, loud), spacing=18).resolve_scale(
+            color="independent"
+        )
     chart = chart.properties(title=headline(claims, subtitle))
     return themed(chart, f"{'; '.join(claims)}. {_spoken(frame)} {evidence(known)}.")
 
@@ -123,7 +108,10 @@ def _fewer(known: pl.DataFrame, asked: int) -> tuple[pl.DataFrame, str]:
         kept = {ks[round((len(ks) - 1) * n / (steps - 1))] for n in range(steps)}
         known = known.filter(pl.col("k").is_in(sorted(kept)))
         words.append(f"{len(kept)} of {len(ks)} values of k")
-    return known, f"Drawn: {', '.join(words)}; {asked:,} rows in, {known.height:,} points drawn." if words else ""
+    return (
+        known,
+        f"Drawn: {', '.join(words)}; {asked:,} rows in, {known.height:,} points drawn." if words else "",
+    )
 
 
 def _loud(order: list[str], crossings: pl.DataFrame | None, frame: pl.DataFrame) -> list[str]:
@@ -154,30 +142,42 @@ def _claims(known: pl.DataFrame, crossings: pl.DataFrame | None, frame: pl.DataF
     import polars as pl
 
     k_last = min(known.group_by("arm").agg(pl.col("k").max())["k"])  # that every arm has
-    first, last = (known.filter(pl.col("k") == k).sort("estimate", descending=True, maintain_order=True) for k in (1, k_last))
+    first, last = (
+        known.filter(pl.col("k") == k).sort("estimate", descending=True, maintain_order=True)
+        for k in (1, k_last)
+    )
     if first.is_empty() or last.is_empty():
         return ["pass^k by arm"]
     top, end = first.row(0, named=True), last.row(0, named=True)
     if first.height == 1:
-        return [f"{top['arm']} solves {percent(top['estimate'])} of its cases in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"]
+        return [
+            f"{top['arm']} solves {percent(top['estimate'])} of its cases in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"
+        ]
     if top["arm"] == end["arm"]:
-        claims = [f"{top['arm']} solves most: {percent(top['estimate'])} in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"]
+        claims = [
+            f"{top['arm']} solves most: {percent(top['estimate'])} in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"
+        ]
     else:
-        claims = [f"{top['arm']} leads in one trial ({percent(top['estimate'])}), {end['arm']} in {k_last} of {k_last} ({percent(end['estimate'])})"]
+        claims = [
+            f"{top['arm']} leads in one trial ({percent(top['estimate'])}), {end['arm']} in {k_last} of {k_last} ({percent(end['estimate'])})"
+        ]
     crossed = _crossed(crossings, frame)
     if crossed:
         row, (a, b) = crossed[0]
         sure = "" if row["share"] is None else f", in {percent(row['share'])} of resamples"
         claims.append(f"{a} is ahead of {b} at k = 1 and behind at k = {row['k_last']}{sure}")
         if len(crossed) > 1:
-            claims[-1] += f"; {counted(len(crossed) - 1, 'more pair')} of curves {'cross' if len(crossed) > 2 else 'crosses'}"
+            claims[-1] += (
+                f"; {counted(len(crossed) - 1, 'more pair')} of curves {'cross' if len(crossed) > 2 else 'crosses'}"
+            )
     elif crossings is not None:
         claims.append("No curves cross")
     return claims  # fmt: skip
 
 
 def _cases(known: pl.DataFrame) -> str:
-    most, least = known["of"].max(), known["of"].min()
+    counts = known["of"].to_list()
+    most, least = max(counts), min(counts)
     return f"{most:,} cases." if most == least else f"{least:,} to {most:,} cases an arm."
 
 
@@ -195,7 +195,7 @@ def _gaps(frame: pl.DataFrame) -> list[str]:
     return found[:2] + ([f"Nor {counted(len(found) - 2, 'more arm')}."] if len(found) > 2 else [])
 
 
-def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[str]) -> alt.LayerChart:
+def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[str]) -> Drawing:
     """All curves in one panel, named at their ends."""
     import altair as alt
     import polars as pl
@@ -206,9 +206,15 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
     colour, shape, dash = told_apart(loud)
     pad = (k_last - 1) * 0.03
-    x = alt.X("k:Q", title="k: trials of a case that all have to be solved").scale(domain=[1 - pad, k_last + pad], nice=False)
+    x = alt.X("k:Q", title="k: trials of a case that all have to be solved").scale(
+        domain=[1 - pad, k_last + pad], nice=False
+    )
     x = x.axis(values=_ticks(k_last), format="d", grid=False)
-    y = alt.Y("estimate:Q", title=None).scale(domain=[0, 1], nice=False).axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
+    y = (
+        alt.Y("estimate:Q", title=None)
+        .scale(domain=[0, 1], nice=False)
+        .axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
+    )
     tips = [alt.Tooltip("arm:N"), alt.Tooltip("k:Q")]
     tips += [alt.Tooltip(f"{name}:Q", format=".1%") for name in ("estimate", "low", "high")]
     tips += [alt.Tooltip("cases:N", title="over")]
@@ -223,13 +229,19 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
         ]
     mine = drawn.filter(of_loud)
     base = alt.Chart(mine).encode(x=x, color=colour)
-    filled = alt.condition("datum.complete", alt.Fill("arm:N", legend=None, sort=loud).scale(domain=loud, range=looks(loud)["color"]), alt.value("transparent"))
+    filled = alt.condition(
+        "datum.complete",
+        alt.Fill("arm:N", legend=None, sort=loud).scale(domain=loud, range=looks(loud)["color"]),
+        alt.value("transparent"),
+    )
     if not quiet.height:
         band = base.mark_area(opacity=0.13 if len(loud) > 2 else 0.18)
         layers.append(band.encode(y=alt.Y("low:Q"), y2="high:Q", detail="arm:N"))
     layers += [
         base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash),
-        base.mark_point(size=58, opacity=1, strokeWidth=1.8).encode(y=y, shape=shape, fill=filled, tooltip=tips),
+        base.mark_point(size=58, opacity=1, strokeWidth=1.8).encode(
+            y=y, shape=shape, fill=filled, tooltip=tips
+        ),
     ]
     ends = drawn.group_by("arm", maintain_order=True).agg(pl.all().sort_by("k").last())
     at = dodged([-row * _HEIGHT for row in ends["estimate"]], 14.5, -_HEIGHT - 4.0, 4.0)
@@ -244,13 +256,23 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
         leader = names.mark_rule(strokeWidth=1, opacity=0.8 if strong else 0.3, color=INK).encode(
             x=alt.X("from:Q"), x2=alt.value(width + 14), y=alt.Y("estimate:Q"), y2="place:Q"
         )
-        text = names.mark_text(align="left", baseline="middle", color=INK, fontSize=11, fontWeight=600 if strong and quiet.height else "normal", opacity=1 if strong else 0.8)
+        text = names.mark_text(
+            align="left",
+            baseline="middle",
+            color=INK,
+            fontSize=11,
+            fontWeight=600 if strong and quiet.height else "normal",
+            opacity=1 if strong else 0.8,
+        )
         layers.append(leader.encode(color=colour) if strong else leader)
         if strong:
-            layers.append(names.mark_point(filled=True, size=46, opacity=1).encode(x=alt.value(width + 22), y=alt.Y("place:Q"), color=colour, shape=shape))
+            layers.append(
+                names.mark_point(filled=True, size=46, opacity=1).encode(
+                    x=alt.value(width + 22), y=alt.Y("place:Q"), color=colour, shape=shape
+                )
+            )
         layers.append(text.encode(x=alt.value(width + 32), y=alt.Y("place:Q"), text="words:N"))
-    chart: alt.LayerChart = alt.layer(*layers).properties(width=width, height=_HEIGHT)
-    return chart  # fmt: skip
+    return alt.layer(*layers).properties(width=width, height=_HEIGHT)
 
 
 def _end(row: dict[str, Any], k_last: int) -> str:
@@ -277,17 +299,29 @@ def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     colour = alt.Color("arm:N", legend=None).scale(
         domain=order, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]
     )
-    x = alt.X("k:Q", title=None).scale(domain=[1, k_last], nice=False).axis(values=[1, k_last], format="d", grid=False, labelFontSize=10)
-    y = alt.Y("estimate:Q", title=None).scale(domain=[0, 1], nice=False).axis(format=".0%", values=[0, 0.5, 1], labelFontSize=10)
+    x = (
+        alt.X("k:Q", title=None)
+        .scale(domain=[1, k_last], nice=False)
+        .axis(values=[1, k_last], format="d", grid=False, labelFontSize=10)
+    )
+    y = (
+        alt.Y("estimate:Q", title=None)
+        .scale(domain=[0, 1], nice=False)
+        .axis(format=".0%", values=[0, 0.5, 1], labelFontSize=10)
+    )
     base = alt.Chart().encode(x=x, color=colour)
     plot = alt.layer(
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_line(strokeWidth=1.6).encode(y=y),
         data=drawn.select("panel", "arm", "k", "estimate", "low", "high"),
     ).properties(width=(WIDTH - 40) / columns - 22, height=62)
-    header = alt.Header(title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=185)
+    header = alt.Header(
+        title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=185
+    )
     chart: alt.FacetChart = plot.facet(
-        facet=alt.Facet("panel:N", sort=titles, header=header), columns=columns, spacing={"row": 8, "column": 22}
+        facet=alt.Facet("panel:N", sort=titles, header=header),
+        columns=columns,
+        spacing={"row": 8, "column": 22},
     )
     return chart  # fmt: skip
 

@@ -6,6 +6,7 @@ dark on a light page and on paper, light on a dark one. The colours of arms have
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ MOST_ARMS = 40
 """No chart draws more arms than this; the table has all of them."""
 APART = 6
 """As many arms are told apart by colour in one panel; beyond them some stand out and each gets a panel of its own."""
+
+LOG_FROM = 30
+"""Where the dearest arm costs more than so many times the cheapest, an axis of dollars is logarithmic, and says so."""
 
 WIDTH = 760  # of a whole chart, in pixels: a page column of 800 with its margins
 INK = "currentColor"
@@ -56,8 +60,11 @@ def headline(
 
 def _balanced(text: str, most: int) -> list[str]:
     """The text in as few lines as fit, about equally long: no last line of one word."""
-    lines = textwrap.wrap(text, most)
-    return lines if len(lines) < 2 else textwrap.wrap(text, min(most, len(text) // len(lines) + 8))
+    lines = textwrap.wrap(text, most, break_on_hyphens=False)
+    if len(lines) < 2:
+        return lines
+    even = textwrap.wrap(text, min(most, len(text) // len(lines) + 12), break_on_hyphens=False)
+    return even if len(even) == len(lines) else lines
 
 
 def themed(chart: Drawing, description: str) -> Drawing:
@@ -88,6 +95,7 @@ def sentence(title: str, text: str) -> Drawing:
     """A figure that says in its own place why there is none."""
     import altair as alt
 
+    text = f"{text[:1].upper()}{text[1:]}."
     lines = textwrap.wrap(text, 105)
     rows = [{"line": line, "y": 12 + 20 * n} for n, line in enumerate(lines)]
     words = alt.Chart(alt.InlineData(rows)).mark_text(
@@ -98,7 +106,7 @@ def sentence(title: str, text: str) -> Drawing:
     )
     return themed(
         chart.properties(width=WIDTH, height=24 + 20 * len(lines), title=headline([title], [])),
-        f"{title}. {text[:1].upper()}{text[1:]}.",
+        f"{title}. {text}",
     )
 
 
@@ -129,6 +137,29 @@ def told_apart(arms: Sequence[str]) -> tuple[Any, Any, Any]:
         alt.Shape("arm:N", sort=sort, legend=None).scale(domain=sort, range=look["shape"]),
         alt.StrokeDash("arm:N", sort=sort, legend=None).scale(domain=sort, range=look["dash"]),
     )
+
+
+def money_axis(values: Sequence[float]) -> tuple[Any, list[float], bool]:
+    """A scale for dollars that holds the values, its ticks, and whether it is logarithmic.
+
+    It starts at 0, and is logarithmic only where the greatest is more than `LOG_FROM` times the least of them (all above 0).
+    """
+    import altair as alt
+
+    low, high = min(values), max(values)
+    log = low > 0 and high / low > LOG_FROM
+    if not log:
+        high = high * 1.05 or 1.0
+        step = 10 ** math.floor(math.log10(high))
+        step = next(step * part for part in (0.2, 0.5, 1, 2) if high / (step * part) <= 6)
+        ticks = [round(step * n, 12) for n in range(int(high / step) + 1)]
+        return alt.Scale(domain=[0, high], nice=False), ticks, False
+    low, high = low / 1.3, high * 1.3
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    parts = (1, 2, 5) if high / low < 300 else (1, 3) if high / low < 3000 else (1,)
+    ticks = [round(10.0**decade * part, 12) for decade in decades for part in parts]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    return alt.Scale(type="log", domain=[low, high], nice=False), ticks, True
 
 
 def dodged(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

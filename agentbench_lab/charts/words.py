@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def percent(share: float) -> str:
     """A share as a whole percent; with one decimal where that would read as none, as all, or as passing the gate."""
     exact = round(100.0 * share, 9)
-    if exact.is_integer() or (0.5 <= exact < 99.5 and not share < COMPLETION_FLOOR <= round(exact) / 100):
+    if exact.is_integer() or (0.5 < exact < 99.5 and not share < COMPLETION_FLOOR <= round(exact) / 100):
         return f"{exact:.0f}%"
     if share < COMPLETION_FLOOR and round(exact) >= 100 * COMPLETION_FLOOR:
         return f"{min(exact, 100 * COMPLETION_FLOOR - 0.1):.1f}%"
@@ -46,8 +46,14 @@ def evidence(frame: pl.DataFrame) -> str:
     """What stands behind each arm's numbers, for a subtitle."""
     words = {"simulated": "simulated (no model was asked)", "replayed": "replayed (recorded earlier)"}
     pairs = frame.select("arm", "evidence").unique(maintain_order=True).rows()
-    if len({kind for _, kind in pairs}) == 1:
-        pairs = [("", pairs[0][1])]
+    kinds = list(dict.fromkeys(kind for _, kind in pairs))
+    if len(kinds) == 1:
+        pairs = [("", kinds[0])]
+    elif len(pairs) > 4:
+        arms = {kind: [arm for arm, each in pairs if each == kind] for kind in kinds}
+        pairs = [
+            (names[0] if len(names) == 1 else f"{len(names)} arms", kind) for kind, names in arms.items()
+        ]
     return "Evidence: " + "; ".join(
         f"{arm} {words.get(kind, kind or 'unknown')}".strip() for arm, kind in pairs
     )
@@ -69,6 +75,11 @@ def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:
     import polars as pl
 
     return frame.with_columns(pl.Series(name, arm_labels(frame), dtype=pl.String))
+
+
+def full_name(driver: str, model: str | None, scaffold: str) -> str:
+    """An arm's name where the arms beside it are not known: all that it has."""
+    return " + ".join([driver, *([model] if model else []), *([scaffold] if scaffold != "once" else [])])
 
 
 def usd(value: float) -> str:

@@ -13,6 +13,10 @@ from agentbench_lab.tables.compare import compare as compare
 from agentbench_lab.tables.compare import compare_many as compare_many
 from agentbench_lab.tables.compare import detect as detect
 from agentbench_lab.tables.compare import unmatched as unmatched
+from agentbench_lab.tables.cost import cost as cost
+from agentbench_lab.tables.cost import frontier as frontier
+from agentbench_lab.tables.cost import tool_errors as tool_errors
+from agentbench_lab.tables.cost import usage as usage
 from agentbench_lab.tables.ladder import gate as gate
 from agentbench_lab.tables.ladder import ladder as ladder
 from agentbench_lab.tables.looking import first_trial as first_trial
@@ -23,6 +27,9 @@ from agentbench_lab.tables.looking import trials as trials
 from agentbench_lab.tables.outcomes import exits as exits
 from agentbench_lab.tables.outcomes import failures as failures
 from agentbench_lab.tables.outcomes import outcomes as outcomes
+from agentbench_lab.tables.published import published as published
+from agentbench_lab.tables.reliability import crossings as crossings
+from agentbench_lab.tables.reliability import histogram as histogram
 from agentbench_lab.tables.reliability import reliability as reliability
 from agentbench_lab.tables.table import Banner as Banner
 from agentbench_lab.tables.table import Table as Table

@@ -129,16 +129,19 @@ def short(text: str, most: int = 160) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def share_of(estimate: float, low: float | None, high: float | None) -> str:
+    """`92% [65, 99]`."""
+    ends = "" if low is None or high is None else f" [{percent(low)[:-1]}, {percent(high)[:-1]}]"
+    return f"{percent(estimate)}{ends}"
+
+
 def share(row: Mapping[str, Any] | None) -> str:
     """`92% [65, 99] 11/12` of a row of `metrics.ladder`, or why there is no estimate."""
     if row is None:
         return "–"
     if row["estimate"] is None:
         return row["reason"] or f"– {row['n']}/{row['of']}"
-    interval = ""
-    if row["low"] is not None and row["high"] is not None:
-        interval = f" [{percent(row['low'])[:-1]}, {percent(row['high'])[:-1]}]"
-    return f"{percent(row['estimate'])}{interval} {row['n']}/{row['of']}"
+    return f"{share_of(row['estimate'], row['low'], row['high'])} {row['n']}/{row['of']}"
 
 
 def by_arm(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

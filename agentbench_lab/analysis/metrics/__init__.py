@@ -12,4 +12,7 @@ from agentbench_lab.analysis.metrics.marks import ALL as ALL
 from agentbench_lab.analysis.metrics.marks import MARKS as MARKS
 from agentbench_lab.analysis.metrics.marks import gate as gate
 from agentbench_lab.analysis.metrics.marks import ladder as ladder
+from agentbench_lab.analysis.metrics.repeats import crossings as crossings
+from agentbench_lab.analysis.metrics.repeats import histogram as histogram
+from agentbench_lab.analysis.metrics.repeats import per_case as per_case
 from agentbench_lab.analysis.metrics.repeats import reliability as reliability

@@ -1,0 +1,52 @@
+"""What a source published, beside what its own rows give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentbench_lab.charts.words import full_name
+from agentbench_lab.tables.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentbench_lab.results.run import Run
+
+
+def published(run: Run, *, follows: bool | None = None) -> Table:
+    """The numbers that the source of an imported run published, and whether they follow from its rows.
+
+    Those that do not follow stand first. `follows`: only those that do (True) or do not (False). A run that was not
+    imported, and a source that published nothing, give an empty table that says so.
+    """
+    imported = run.card.imported
+    numbers: Sequence[Any] = () if imported is None else getattr(imported, "published", ())
+    columns = ["arm", "metric", ">published", ">its rows give", "follows", "why not"]
+    if not numbers:
+        why = (
+            "the run was made here: nothing of it was published elsewhere"
+            if imported is None
+            else "the source publishes no numbers beside its rows"
+        )
+        return Table("Published numbers", columns, [], [why])  # fmt: skip
+    kept = [one for one in numbers if follows is None or bool(one.follows) == follows]
+    rows = [
+        [
+            full_name(one.driver, one.model, one.scaffold or "once"),
+            one.metric,
+            _plain(one.published),
+            _plain(one.rows),
+            "yes" if one.follows else "NO",
+            one.note or "",
+        ]
+        for one in sorted(kept, key=lambda one: bool(one.follows))
+    ]
+    good = sum(bool(one.follows) for one in numbers)
+    notes = [f"{good} of {len(numbers)} published numbers follow from the published rows"]
+    return Table("Published numbers", columns, rows, notes)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.6g}" if isinstance(value, int | float) else str(value)

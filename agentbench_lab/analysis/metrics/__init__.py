@@ -16,3 +16,4 @@ from agentbench_lab.analysis.metrics.repeats import crossings as crossings
 from agentbench_lab.analysis.metrics.repeats import histogram as histogram
 from agentbench_lab.analysis.metrics.repeats import per_case as per_case
 from agentbench_lab.analysis.metrics.repeats import reliability as reliability
+from agentbench_lab.analysis.metrics.summaries import summary as summary

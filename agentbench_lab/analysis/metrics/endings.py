@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, by_arm, frame
+from agentbench_lab.analysis.metrics.intervals import share
 from agentbench_lab.outcomes import CLASSES, LADDER, Taxonomy, tally
 
 if TYPE_CHECKING:
@@ -22,27 +23,40 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
     """How often each outcome came, by arm: `n` of `of`, where `of` counts only the trials that could have ended so.
 
     The denominators differ, so the rows do not add up. `over` names the denominator (calls, refuse, goal, or judged).
+    `estimate` with `low` and `high` is the share; the interval follows the rule of the ladder's marks: Wilson's at one
+    trial a case, a bootstrap over cases at several, Wilson's over cases where all are alike.
     """
     rows = []
     for arm, of_arm in by_arm(frame(trials)):
         judged = of_arm.filter(pl.col("excluded").is_null())
         for count in tally(taxonomy, zip(judged["outcome"], judged["expect"], strict=True)):
+            here = pl.col("outcome") == count.outcome.name
+            counted = here | (pl.col("expect") == count.outcome.over) if count.outcome.over else pl.lit(True)
+            per_case = (
+                judged.filter(counted)
+                .group_by("suite", "case_id")
+                .agg(here.sum().alias("n"), pl.len().alias("of"))
+                .sort("suite", "case_id")
+            )
             rows.append(
                 {
                     **arm,
                     "outcome": count.outcome.name,
                     "outcome_class": count.outcome.cls,
                     "label": count.outcome.label,
+                    **share(per_case),
                     "n": count.n,
                     "of": count.of,
                     "over": count.outcome.over or "judged",
                 }
             )
-    schema = {
+    schema: dict[str, Any] = {
         **dict.fromkeys((*ARM, "outcome", "outcome_class", "label"), pl.String),
-        "n": pl.Int64,
-        "of": pl.Int64,
+        **dict.fromkeys(("n", "of"), pl.Int64),
         "over": pl.String,
+        **dict.fromkeys(("estimate", "low", "high"), pl.Float64),
+        "cases": pl.Int64,
+        "estimator": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, by_arm, envelopes, frame
-from agentbench_lab.analysis.stats import bootstrap_over_cases, wilson
+from agentbench_lab.analysis.metrics.intervals import share
 from agentbench_lab.ladder import RUNG_NAMES, Cell, climb, in_order
 
 if TYPE_CHECKING:
@@ -81,26 +81,8 @@ def _rate(part: pl.DataFrame, column: str, asked: int) -> dict[str, Any]:
         .agg(pl.col(column).sum().alias("n"), pl.len().alias("of"))
         .sort("suite", "case_id")
     )
-    n, of, cases = int(per_case["n"].sum()), int(per_case["of"].sum()), per_case.height
-    estimator, interval = "wilson", wilson(n, of)
-    if cases and of > cases:
-        estimator = "bootstrap over cases"
-        interval = bootstrap_over_cases(per_case["n"].to_numpy(), per_case["of"].to_numpy())
-        if interval is not None and interval[0] == interval[1]:
-            # drawing from cases that are all alike gives no width: then each case is one observation
-            estimator, interval = "wilson over cases", wilson(n / of * cases, cases)
-    low, high = interval if interval is not None else (None, None)
-    return {
-        "estimate": n / of if of else None,
-        "low": low,
-        "high": high,
-        "n": n,
-        "of": of,
-        "asked": asked,
-        "cases": cases,
-        "estimator": estimator,
-        "reason": None if of else "not measured" if any_judged else "no trial was judged",
-    }
+    reason = None if per_case.height else "not measured" if any_judged else "no trial was judged"
+    return {**share(per_case), "asked": asked, "reason": reason}
 
 
 def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:

@@ -227,11 +227,27 @@ def _values(solved: Ints, judged: Ints, most: int) -> Floats:
     return values
 
 
+def pass_hat_means(solved: Ints, judged: Ints) -> dict[int, float]:
+    """pass^k over the cases with k judged trials, for each k that some case has; one number a case each."""
+    n, c, cases = _kinds(solved, judged)
+    known = n[:, None] >= np.arange(1, n.max() + 1)
+    means = cases @ _values(c, n, int(n.max()))[0] / (cases @ known)
+    return dict(enumerate(np.minimum(means, 1.0).tolist(), start=1))
+
+
+def _kinds(solved: Ints, judged: Ints) -> tuple[Ints, Ints, Ints]:
+    """The kinds of cases there are: judged trials, solved ones, and how many cases are such."""
+    # one whole number a case sorts far faster than a pair
+    base = int(judged.max()) + 1
+    kinds, cases = np.unique(judged * base + solved, return_counts=True)
+    return *np.divmod(kinds, base), cases
+
+
 def _curves(
     solved: Ints, judged: Ints, seed: int, resamples: int, level: float
 ) -> dict[tuple[str, int], dict[str, Any]]:
     """Estimate, interval and estimator of each metric for k = 1, 2, ... up to the most judged trials of a case."""
-    (n, c), cases = np.unique(np.stack([judged, solved]), axis=1, return_counts=True)
+    n, c, cases = _kinds(solved, judged)
     most = int(n.max())
     known = n[:, None] >= np.arange(1, most + 1)
     values = _values(c, n, most)

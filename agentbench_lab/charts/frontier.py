@@ -38,7 +38,7 @@ def frontier(frame: pl.DataFrame) -> Drawing:
     """Accuracy (from 0 to 100 %) against dollars a trial, by arm, with both 95 % intervals as a cross.
 
     `frame` is a `metrics.frontier`. The line joins the arms that no other arm beats in both; beside each of them stands in
-    which share of resamples it is one of those. Hollow: the cost is a lower bound. Arms without one of the two numbers
+    which share of resamples it is one of those. Hollow: the cost of some trials is not known. Arms without one of the two numbers
     are named in the subtitle. The axis of dollars is logarithmic only where costs differ more than thirtyfold. Beyond
     six arms the points have numbers, and their names stand beside the plot.
     """
@@ -63,7 +63,7 @@ def frontier(frame: pl.DataFrame) -> Drawing:
         "Crosses: 95% intervals, bootstrap over cases. Circles and line: on the frontier, beaten by no arm in both; "
         "percents: in how many resamples an arm is."
     )
-    about += " Hollow: its cost is a lower bound." if shown["lower_bound"].any() else ""
+    about += " Hollow: the cost of some trials is not known." if shown["lower_bound"].any() else ""
     about += " Logarithmic axis." if log else ""
     subtitle = [about]
     if left_out.height:
@@ -131,7 +131,10 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     tips += [alt.Tooltip(f"{key}:Q", format="$,.4~r") for key in ("cost", "cost_low", "cost_high")]
     tips += [alt.Tooltip("on:N", title="on the frontier"), alt.Tooltip("by:N", title="beaten by")]
     tips += [alt.Tooltip("membership:Q", title="on it in resamples", format=".0%")]
-    tips += [alt.Tooltip("known:N", title="trials with a cost"), alt.Tooltip("bound:N", title="lower bound")]
+    tips += [
+        alt.Tooltip("known:N", title="trials with a cost"),
+        alt.Tooltip("bound:N", title="cost partly unknown"),
+    ]
 
     base = alt.Chart(pl.DataFrame(points, infer_schema_length=None))
     line = alt.Chart(alt.InlineData(stairs)).mark_line(
@@ -212,8 +215,8 @@ def _spoken(row: Row) -> str:
         parts.append(f"{say(row[name])}{ends}")
     place = "on the frontier" if row["on_frontier"] else f"beaten by {row['dominated_by'] or 'another arm'}"
     share = "" if row["membership"] is None else f" (on it in {percent(row['membership'])} of resamples)"
-    bound = "at least " if row["lower_bound"] else ""
-    return f"{row['arm']}: {parts[0]} at {bound}{parts[1]} a trial, {place}{share}."
+    bound = "partly unknown, " if row["lower_bound"] else ""
+    return f"{row['arm']}: {parts[0]} at {parts[1]} a trial, {bound}{place}{share}."
 
 
 def _open(end: float | None) -> bool:

@@ -15,7 +15,9 @@ from agentbench_lab.analysis.stats.resampling import bootstrap_over_kinds as boo
 from agentbench_lab.analysis.stats.resampling import paired_over_cases as paired_over_cases
 from agentbench_lab.analysis.stats.resampling import percentile_interval as percentile_interval
 from agentbench_lab.analysis.stats.resampling import ratio_over_cases as ratio_over_cases
+from agentbench_lab.analysis.stats.resampling import ratios_over_cases as ratios_over_cases
 from agentbench_lab.analysis.stats.resampling import resample_kinds as resample_kinds
+from agentbench_lab.analysis.stats.resampling import resample_sums as resample_sums
 from agentbench_lab.analysis.stats.significance import holm as holm
 from agentbench_lab.analysis.stats.significance import mcnemar_corrected as mcnemar_corrected
 from agentbench_lab.analysis.stats.significance import mcnemar_exact as mcnemar_exact

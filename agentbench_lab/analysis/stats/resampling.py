@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -162,3 +162,47 @@ def _draws(cases: int, seed: int, resamples: int) -> Iterator[tuple[slice, npt.N
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         yield slice(start, stop), rng.integers(0, cases, size=(stop - start, cases))
+
+
+def resample_sums(values: npt.ArrayLike, *, seed: int = 0, resamples: int = 10_000) -> Floats:
+    """The sums over cases in resamples of whole cases, where a case enters by any numbers: resamples x columns.
+
+    `values` has a row a case and a column a number, and all columns see the same resamples, which are those of
+    `ratio_over_cases`. Whole numbers add up exactly, below 2^53.
+    """
+    v = np.asarray(values, dtype=np.float64)
+    if v.ndim != 2 or not v.shape[0]:
+        raise ValueError("values must have one row a case, and a case")
+    sums = np.empty((resamples, v.shape[1]))
+    for part, drawn in _draws(v.shape[0], seed, resamples):
+        # how often each case was drawn says it all, and serves every column
+        drawn += np.arange(drawn.shape[0])[:, None] * v.shape[0]
+        times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        sums[part] = times.astype(np.float64) @ v
+    return sums
+
+
+def ratios_over_cases(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> list[tuple[float, float] | None]:
+    """`ratio_over_cases` of many pairs of a numerator and a denominator, each over its own cases, at a fraction of the
+    time: pairs over equally many cases share their resamples, and what is divided by the same is summed once."""
+    found: list[tuple[float, float] | None] = [None] * len(pairs)
+    read = [_two(x, y, "numerator and denominator") for x, y in pairs]
+    if not all((y >= 0).all() for _, y in read):
+        raise ValueError("a denominator is negative")
+    for size in sorted({y.size for _, y in read if y.any()}):
+        mine = [at for at, (_, y) in enumerate(read) if y.size == size and y.any()]
+        columns: dict[bytes, Floats] = {line.tobytes(): line for at in mine for line in read[at]}
+        place = {key: at for at, key in enumerate(columns)}
+        sums = resample_sums(np.column_stack(list(columns.values())), seed=seed, resamples=resamples)
+        over, under = ([place[read[at][side].tobytes()] for at in mine] for side in (0, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = percentile_interval(sums[:, over] / sums[:, under], level)
+        for column, at in enumerate(mine):
+            found[at] = float(low[column]), float(high[column])
+    return found

@@ -50,7 +50,8 @@ def cost(frame: pl.DataFrame) -> Table:
     for arm, by_metric in _arms(frame):
         cells = [
             _spent(by_metric.get("spent"), reasons),
-            *(_number(by_metric.get(name), usd, reasons) for name in ("per_trial", "per_solved")),
+            _number(by_metric.get("per_trial"), usd, reasons),
+            _number(by_metric.get("per_solved"), usd, reasons, bound=True),
             _failed(by_metric.get("failures"), reasons),
         ]
         any_row = by_metric.get("per_solved") or by_metric.get("spent")
@@ -63,7 +64,7 @@ def cost(frame: pl.DataFrame) -> Table:
     ]
     if any("≥" in cell for row in rows for cell in row):
         notes.append("≥: a lower bound, the cost of some trials is unknown")
-    return Table("What it costs", columns, rows, [*notes, *_why(reasons), *_estimators(frame, list(_MONEY))])  # fmt: skip
+    return Table("What it costs", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
 
 
 def usage(frame: pl.DataFrame) -> Table:
@@ -78,14 +79,14 @@ def usage(frame: pl.DataFrame) -> Table:
         [arm, *(_number(found.get(name), _quantity, reasons, n_of=True) for name in shown)]
         for arm, found in arms
     ]
-    notes = ["mean per trial that says it [95% interval], n/of trials where some do not; ≥: a lower bound"]
+    notes = ["mean per trial that says it [95% interval], n/of trials where some do not"]
     if unknown:
         names = ", ".join(_USE[name].removeprefix(">") for name in unknown)
         notes.append(f"not known of any trial: {names}")
     columns = ["arm", *(_USE[name] for name in shown)]
     if not shown:
         rows = []
-    return Table("What a trial uses", columns, rows, [*notes, *_why(reasons), *_estimators(frame, shown)])  # fmt: skip
+    return Table("What a trial uses", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, shown)])  # fmt: skip
 
 
 def frontier(frame: pl.DataFrame) -> Table:
@@ -100,7 +101,7 @@ def frontier(frame: pl.DataFrame) -> Table:
         if row["accuracy"] is not None:
             accuracy = share_of(row["accuracy"], row["accuracy_low"], row["accuracy_high"])
         if row["cost"] is not None:
-            money = f"{'≥ ' if row['lower_bound'] else ''}{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}"
+            money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}"
         if row["accuracy"] is None or row["cost"] is None:
             reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
             place = "not known"
@@ -109,20 +110,26 @@ def frontier(frame: pl.DataFrame) -> Table:
         else:
             place = f"beaten by {row['dominated_by'] or 'another'}"
         sure = "–" if row["membership"] is None else percent(row["membership"])
-        rows.append([row["arm"], accuracy, money, f"{row['n']}/{row['of']}", str(row["cases"]), place, sure])
+        cases = "–" if row["cases"] is None else str(row["cases"])
+        rows.append([row["arm"], accuracy, money, f"{row['n']}/{row['of']}", cases, place, sure])
     columns = ["arm", ">accuracy", ">per trial", ">cost known", ">cases", "place", ">in resamples"]
     notes = [
         "[95% interval]; on the frontier: no other arm is at least as accurate and at most as dear; in resamples: the share "
-        "in which the arm is on it"
+        "in which the arm is on it, over the common cases"
     ]
-    if any("≥" in row[2] for row in rows):
-        notes.append("≥: a lower bound, the cost of some trials is unknown")
-    return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons)])  # fmt: skip
+    if ordered["lower_bound"].any():
+        notes.append("where not every cost is known, it is the mean of those that are")
+    return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
 
 
 def tool_errors(frame: pl.DataFrame) -> Table:
     """How often a call to a tool goes wrong, by arm and kind, from a `metrics.tool_errors`; each is n of the calls."""
     rows: list[Sequence[str] | str] = []
+    reasons = frame["reason"].unique() if frame.height else ()
+    if frame.height and frame["estimate"].is_null().all() and len(reasons) == 1:
+        return Table(
+            "Calls that went wrong", ["what", ">share"], [[_ERRORS["any"], reasons[0] or "not known"]]
+        )
     for _, part in under_arms(frame, rows) if frame.height else ():
         found = {row["metric"]: row for row in part.iter_rows(named=True)}
         if all(row["estimate"] is None for row in found.values()):
@@ -170,6 +177,7 @@ def _number(
     reasons: dict[str, list[str]],
     *,
     n_of: bool = False,
+    bound: bool = False,
 ) -> str:
     """`≥ $0.42 [0.40, 0.45]`, or – with its reason kept for a note."""
     if row is None:
@@ -178,8 +186,8 @@ def _number(
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
     some = f" {row['n']}/{row['of']}" if n_of and row["n"] < row["of"] else ""
-    bound = "≥ " if row["lower_bound"] else ""
-    return f"{bound}{say(row['estimate'])}{_ends(row['low'], row['high'], say)}{some}"  # fmt: skip
+    at_least = "≥ " if bound and row["lower_bound"] else ""
+    return f"{at_least}{say(row['estimate'])}{_ends(row['low'], row['high'], say)}{some}"  # fmt: skip
 
 
 def _spent(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str:
@@ -213,12 +221,13 @@ def _quantity(value: float) -> str:
     return f"{value:,.{max(0, 3 - len(str(int(abs(value)))))}f}"
 
 
-def _why(reasons: Mapping[str, list[str]]) -> list[str]:
+def _why(reasons: Mapping[str, list[str]], arms_in_all: int) -> list[str]:
     """Each reason for a missing number once, with its arms."""
     found = []
     for reason, arms in reasons.items():
         distinct = list(dict.fromkeys(arms))
-        found.append(f"–: {reason} ({listed(distinct, 3)})")
+        whom = f"all {arms_in_all} arms" if len(distinct) == arms_in_all > 3 else listed(distinct, 3)
+        found.append(f"–: {reason} ({whom})")
     return found[:5] + ([f"and {counted(len(found) - 5, 'more reason')}"] if len(found) > 5 else [])
 
 

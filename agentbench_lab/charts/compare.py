@@ -9,6 +9,8 @@ from agentbench_lab.charts.theme import ARM_COLOURS, INK, MOST_MARKS, SOFT, UNSA
 from agentbench_lab.charts.words import evidence, label_expression, shortened
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from agentbench_lab.analysis.compare import Comparison
     from agentbench_lab.charts.theme import Drawing
 
@@ -39,7 +41,9 @@ def compare(found: Comparison) -> Drawing:
         (pl.format("{}/{}", "n_a", "of_a")).alias("a"),
         (pl.format("{}/{}", "n_b", "of_b")).alias("b"),
     )
-    drawn = marks.select("group", "difference", "kind", "at", "case_id", "a", "b").head(MOST_MARKS)
+    drawn = marks.select("group", "difference", "kind", "at", "case_id", "a", "b", pl.lit(46.0).alias("size"))
+    if drawn.height > MOST_MARKS:
+        drawn = _together(marks)
     means = by_group.filter(pl.col("group").is_in(groups)).with_columns(
         pl.lit(mean).alias("kind"),
         pl.when(pl.col("same") == pl.col("cases"))
@@ -89,7 +93,7 @@ def compare(found: Comparison) -> Drawing:
     zero = alt.Chart(alt.InlineData([{"difference": 0}]))
     plot = alt.layer(
         zero.mark_rule(color=INK, strokeWidth=1.2).encode(y=y),
-        alt.Chart(drawn).mark_point(filled=True, size=46, opacity=0.7).encode(x=across, xOffset=beside, y=y, tooltip=tips, **style),
+        alt.Chart(drawn).mark_point(filled=True, opacity=0.7).encode(x=across, xOffset=beside, y=y, size=alt.Size("size:Q", scale=None, legend=None), tooltip=tips, **style),
         base.mark_rule(strokeWidth=2.6, opacity=0.55, color=INK).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_point(filled=True, size=90, opacity=1).encode(y=y, tooltip=[alt.Tooltip("group:N", title="rung"), *shares], **style),
     ).properties(width=WIDTH - 80, height=260)  # fmt: skip
@@ -100,11 +104,9 @@ def compare(found: Comparison) -> Drawing:
             x=across.axis(under), text="unsafe:N"
         ),
     ).properties(width=WIDTH - 80, height=62 if found.new_unsafe else 32)
-    cut = (
-        f" {drawn.height:,} of {marks.height:,} cases that differ are drawn."
-        if drawn.height < marks.height
-        else ""
-    )
+    cut = ""
+    if drawn.height < marks.height:
+        cut = f" Cases with the same difference are one mark, the larger the more: {marks.height:,} rows in, {drawn.height:,} points drawn."
     rates, test = found.evidence.rsplit("; ", 1)
     unsafe = f"; unsafe: cases where only {found.b.name} did something unsafe" if found.new_unsafe else ""
     about = f"Below: cases solved more and less often, of the paired ones{unsafe}. Rungs are not corrected for their number."
@@ -123,6 +125,25 @@ def compare(found: Comparison) -> Drawing:
         for row in means.iter_rows(named=True)
     )
     return themed(chart, f"{found.sentence} {words} {_sides(found)}.")
+
+
+def _together(marks: pl.DataFrame) -> pl.DataFrame:
+    """Cases with the same difference, to the point, as one mark: the area grows with their number."""
+    import polars as pl
+
+    alike = ("group", "kind", pl.col("difference").round(2).alias("difference"))
+    return (
+        marks.group_by(alike, maintain_order=True)
+        .agg(pl.len().alias("n"))
+        .with_columns(
+            pl.lit(0.45).alias("at"),
+            pl.format("{} cases", "n").alias("case_id"),
+            pl.lit("").alias("a"),
+            pl.lit("").alias("b"),
+            (46 + 400 * pl.col("n") / pl.col("n").max()).alias("size"),
+        )
+        .select("group", "difference", "kind", "at", "case_id", "a", "b", "size")
+    )
 
 
 def _sides(found: Comparison) -> str:

@@ -125,11 +125,10 @@ def frontier(frame: pl.DataFrame) -> Table:
 def tool_errors(frame: pl.DataFrame) -> Table:
     """How often a call to a tool goes wrong, by arm and kind, from a `metrics.tool_errors`; each is n of the calls."""
     rows: list[Sequence[str] | str] = []
-    reasons = frame["reason"].unique() if frame.height else ()
-    if frame.height and frame["estimate"].is_null().all() and len(reasons) == 1:
-        return Table(
-            "Calls that went wrong", ["what", ">share"], [[_ERRORS["any"], reasons[0] or "not known"]]
-        )
+    why = list(frame["reason"].unique()) if frame.height else []
+    if len(why) == 1 and frame["estimate"].is_null().all():
+        nothing = [[_ERRORS["any"], why[0] or "not known"]]
+        return Table("Calls that went wrong", ["what", ">share"], nothing)
     for _, part in under_arms(frame, rows) if frame.height else ():
         found = {row["metric"]: row for row in part.iter_rows(named=True)}
         if all(row["estimate"] is None for row in found.values()):
@@ -143,7 +142,12 @@ def tool_errors(frame: pl.DataFrame) -> Table:
                 if row["estimate"] is not None:
                     value = share_of(row["estimate"], row["low"], row["high"])
                 rows.append(
-                    [_ERRORS.get(name, name), value, f"{row['n']}/{row['of']}", "" if name == "any" else name]
+                    [
+                        _ERRORS.get(name, name),
+                        value,
+                        f"{'–' if row['n'] is None else row['n']}/{row['of']}",
+                        "" if name == "any" else name,
+                    ]
                 )
     estimators = sorted(set(frame["estimator"].drop_nulls())) if frame.height else []
     notes = [

@@ -250,9 +250,7 @@ def priced(trials: pa.Table | pl.DataFrame, prices: Prices) -> pl.DataFrame:
     rounded to whole micros, halves to even. Two columns are added: `cost_source` (reported, priced, or null without a
     cost), and `cost_note` (why there is none). Raises LabError for a negative count of tokens.
     """
-    from agentbench_lab.analysis.metrics.arms import frame
-
-    table = frame(trials)
+    table = trials if isinstance(trials, pl.DataFrame) else pl.DataFrame(trials)
     _no_negatives(table)
     if "cost_source" not in table.columns:  # else it has been priced before
         reported = pl.when(pl.col("cost_micros").is_not_null()).then(pl.lit("reported"))

@@ -181,6 +181,15 @@ def test_without_a_solved_trial_there_is_no_cost_per_solved() -> None:
     assert row(found, "failures")["estimate"] == 1.0
 
 
+def test_trials_of_which_nobody_knows_whether_they_were_solved_are_no_failures() -> None:
+    found = metrics.cost(trials(trial("c1", True, 1), trial("c2", True, 3) | {"solved": None}))
+    assert numbers(found, "per_trial")[1] == 2e-6
+    for metric in ("per_solved", "failures"):
+        assert row(found, metric)["estimate"] is None
+        assert row(found, metric)["reason"] == "whether 1 trial was solved is not known"
+    assert row(found, "spent")["reason"] is None
+
+
 def test_money_for_excluded_trials_is_spent_and_said() -> None:
     """They solve nothing and are nobody's success, whatever their row says."""
     found = metrics.cost(trials(trial("c1", True, 3), trial("c2", None, 5), trial("c3", None, 1)))
@@ -282,6 +291,15 @@ def test_spent_is_the_sum_and_per_solved_is_spent_by_solved(
     lost = sum(cost or 0 for _, won, cost in rows if won is not True)
     share = lost / sum(known) if sum(known) else None
     assert row(found, "failures")["estimate"] == (None if share is None else pytest.approx(share))
+
+
+@given(st.lists(TRIAL, min_size=1, max_size=12))
+def test_the_summary_of_many_trials_tells_the_same(rows: list[tuple[str, bool | None, int | None]]) -> None:
+    (short,) = metrics.summary(made(rows)).to_dicts()
+    each = row(metrics.cost(made(rows), **FEW), "per_solved")
+    expected = None if each["estimate"] is None else pytest.approx(each["estimate"], rel=1e-12)
+    assert short["cost_per_solved"] == expected
+    assert expected is None or short["lower_bound"] == each["lower_bound"]
 
 
 @given(st.lists(TRIAL, min_size=1, max_size=12))

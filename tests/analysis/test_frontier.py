@@ -77,7 +77,10 @@ def test_membership_draws_only_cases_common_to_all_arms_and_says_how_many() -> N
     found = metrics.frontier(trials(*arm("a", "yyyy", [1, 1, 1, 1]), *arm("b", "yxn", [2, 2, 2])))
     assert column(found, "cases", ["a", "b"]) == [2, 2]
     assert column(found, "membership", ["a", "b"]) == [1.0, 0.0]
-    assert "2 of its 4 cases are common to all arms" in get(found, driver="a")["reason"]
+    assert (
+        "2 of its 4 cases have a judged trial and a known cost in every arm"
+        in get(found, driver="a")["reason"]
+    )
     apart = metrics.frontier(
         trials(*arm("a", "yy", [1, 2]), *arm("b", "yn", [2, 3]), trial("c9", True, 1, arm="a")).with_columns(
             case_id=pl.when(pl.col("driver") == "b").then(pl.col("case_id") + "!").otherwise("case_id")
@@ -114,6 +117,12 @@ def test_an_arm_whose_cost_is_known_in_part_says_so_and_so_does_the_arm_that_it_
     assert "the cost is not known of 1 of 3 trials" in part["reason"]
     assert (whole["lower_bound"], whole["dominated_by"]) == (False, "part")
     assert "the cost of part is known of 2 of 3 trials" in whole["reason"]
+
+
+def test_trials_of_which_nobody_knows_whether_they_were_solved_are_in_no_accuracy() -> None:
+    rows = [*arm("a", "yn", [1, 1]), trial("c3", True, 1, arm="a") | {"solved": None}]
+    (each,) = metrics.frontier(trials(*rows)).to_dicts()
+    assert (each["accuracy"], each["judged"], each["n"]) == (0.5, 2, 3)
 
 
 def test_a_free_model_is_on_the_frontier() -> None:

@@ -15,6 +15,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     Floats,
     Ratio,
     all_ratios,
+    knowing,
     resamples_for,
     said,
     some_of,
@@ -72,8 +73,8 @@ def frontier(
     table = with_costs(trials, prices)
     arms = sums_by_case(table, *money(table))
     pairs = {
-        "share": [(c["solved"], c["judged"]) for c in (c.filter(pl.col("judged") > 0) for _, c in arms)],
-        "per_trial": [(c["cost"], c["cost_n"]) for c in (c.filter(pl.col("cost_n") > 0) for _, c in arms)],
+        "share": [(c["solved"], c["judged"]) for c in (knowing(c, "judged") for _, c in arms)],
+        "per_trial": [(c["cost"], c["cost_n"]) for c in (knowing(c, "cost_n") for _, c in arms)],
     }
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     accuracy, cost = found["share"], found["per_trial"]
@@ -116,7 +117,7 @@ def frontier(
                 "reason": said(
                     None if whole["judged"] else "no trial was judged",
                     money_unknown(whole, notes.get(tuple(arm[name] for name in ARM))),
-                    f"{common} of its {some_of(cases.height, 'case')} are common to all arms"
+                    f"{common} of its {some_of(cases.height, 'case')} have a judged trial and a known cost in every arm"
                     if fewer
                     else None,
                     f"the cost of {name} is known of {other['cost_n']} of {other['trials']} trials"

@@ -111,15 +111,15 @@ def _ratio(name: str, x: Floats, y: Floats, ends: tuple[float, float] | None, le
     if ends is None:
         return Ratio(estimate, None, None, estimator, ONE_CASE)
     low, high = ends
+    if np.isinf(high):
+        tail = f"in more than {100 * (1 - level) / 2:g} % of the resamples {kind.endless}: no upper end"
+        return Ratio(estimate, low if np.isfinite(low) else None, None, estimator, tail)
     if low == high and kind.share:
         # drawing from cases that are all alike gives no width: then each case is one observation
         low, high = wilson(estimate * y.size, y.size) or ends
         return Ratio(estimate, low, high, f"{kind.of}, wilson over cases", None)
     if low == high:
         return Ratio(estimate, None, None, estimator, ALIKE)
-    if np.isinf(high):
-        tail = f"in more than {100 * (1 - level) / 2:g} % of the resamples {kind.endless}: no upper end"
-        return Ratio(estimate, low if np.isfinite(low) else None, None, estimator, tail)
     return Ratio(estimate, low, high, estimator, None)
 
 
@@ -133,6 +133,12 @@ def sums_by_case(trials: pl.DataFrame, *sums: pl.Expr) -> list[tuple[dict[str, A
         ({**dict(zip(ARM, key, strict=True)), "evidence": ", ".join(evidence)}, parts[tuple(key)])
         for *key, evidence in kinds.iter_rows()
     ]
+
+
+def knowing(cases: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The cases in which `name` counts something."""
+    # most often these are all, and a filter costs more than a look
+    return cases if (cases[name] > 0).all() else cases.filter(pl.col(name) > 0)
 
 
 def said(*reasons: str | None) -> str | None:

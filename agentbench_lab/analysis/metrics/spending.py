@@ -11,6 +11,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     Ratio,
     all_ratios,
+    knowing,
     said,
     some_of,
     sums_by_case,
@@ -70,15 +71,15 @@ def cost(
     """
     table = with_costs(trials, prices)
     arms = sums_by_case(table, *money(table), *_used())
-    known = [cases.filter(pl.col("cost_n") > 0) for _, cases in arms]
+    known = [knowing(cases, "cost_n") for _, cases in arms]
     pairs = {
         "per_trial": [(cases["cost"], cases["cost_n"]) for cases in known],
         "per_solved": [(cases["cost"], cases["solved"]) for _, cases in arms],
         "failures": [(cases["lost"], cases["cost"]) for cases in known],
     }
     for name in USED:
-        knowing = [cases.filter(pl.col(f"{name}_n") > 0) for _, cases in arms]
-        pairs[name] = [(cases[name], cases[f"{name}_n"]) for cases in knowing]
+        counted = f"{name}_n"
+        pairs[name] = [(c[name], c[counted]) for c in (knowing(cases, counted) for _, cases in arms)]
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     notes = why_unknown(table)
     rows = []
@@ -98,12 +99,13 @@ def with_costs(trials: pa.Table | pl.DataFrame, prices: Prices | None) -> pl.Dat
 
 def money(table: pl.DataFrame) -> list[pl.Expr]:
     """The sums over a case's trials that money is counted from, in micros: cost, cost_n, lost, solved, ..."""
-    judged = pl.col("excluded").is_null()
-    won = pl.col("solved").fill_null(False) & judged
+    kept, told = pl.col("excluded").is_null(), pl.col("solved").is_not_null()
+    won = kept & pl.col("solved").fill_null(False)
     worked = pl.col("cost_source") == "priced" if "cost_source" in table.columns else pl.lit(False)
     return [
         won.sum().alias("solved"),
-        judged.sum().alias("judged"),
+        (kept & told).sum().alias("judged"),
+        (kept & ~told).sum().alias("untold"),
         pl.col("cost_micros").sum().alias("cost"),
         pl.col("cost_micros").count().alias("cost_n"),
         pl.col("cost_micros").filter(~won).sum().alias("lost"),
@@ -141,7 +143,7 @@ def by_what(whole: dict[str, Any], prices: Prices | None) -> str:
 def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
     """Why money is not known of all trials, and whose else is counted."""
     missing = _unknown("the cost", whole["cost_n"], whole["trials"])
-    excluded = whole["trials"] - whole["judged"]
+    excluded = whole["trials"] - whole["judged"] - whole["untold"]
     return said(
         f"{missing} ({note})" if missing and note else missing,
         f"what {some_of(excluded, 'excluded trial')} cost is counted too"
@@ -172,25 +174,35 @@ def _money_rows(
         }
     ]
     for name in ("per_trial", "per_solved", "failures"):
-        each = found[name]
-        if name == "per_solved" and head["lower_bound"] and each.estimate is not None:
-            each = Ratio(each.estimate, None, None, "ratio of sums", "a lower bound has no interval")
+        each = _told(name, found[name], whole)
         scale = 1 if name == "failures" else MICROS
-        nothing = None
-        if n and each.estimate is None:
-            nothing = "no trial was solved" if name == "per_solved" else "nothing was spent"
         rows.append(
             {
                 **head,
                 **({"unit": "share", "total": None} if name == "failures" else {}),
                 "metric": name,
-                # where no cost is known, what is solved was still not free of charge
-                **({key: _over(getattr(each, key), scale) for key in ENDS} if n else {}),
+                **{key: _over(getattr(each, key), scale) for key in ENDS},
                 "estimator": each.estimator + by,
-                "reason": said(nothing, why, each.reason if n else None),
+                "reason": said(why, each.reason),
             }
         )
     return rows
+
+
+def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
+    """The ratio of money as far as it means something, else null with a reason."""
+    untold = whole["untold"] if name != "per_trial" else 0
+    if not whole["cost_n"]:
+        why = None  # solved for an unknown cost is not solved for nothing
+    elif untold:
+        why = f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
+    elif ratio.estimate is None:
+        why = "no trial was solved" if name == "per_solved" else "nothing was spent"
+    elif name == "per_solved" and whole["cost_n"] < whole["trials"]:
+        return Ratio(ratio.estimate, None, None, "ratio of sums", "a lower bound has no interval")
+    else:
+        return ratio
+    return Ratio(None, None, None, ratio.estimator, why)
 
 
 def _used_rows(whole: dict[str, Any], found: dict[str, Ratio]) -> list[dict[str, Any]]:

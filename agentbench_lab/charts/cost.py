@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import evidence, listed, named, shortened, usd
+from agentbench_lab.charts.words import evidence, listed, named, short_names, shortened, usd
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,9 +59,8 @@ def cost(frame: pl.DataFrame) -> Drawing:
     ]
     scale, ticks, log = money_axis(ends)
     low_end, right = scale.domain
-    rows = [_row(row, low_end, right) for row in shown.iter_rows(named=True)]
-    if len({row["label"] for row in rows}) < len(rows):
-        rows = [{**row, "label": f"{n}. {row['label']}"} for n, row in enumerate(rows, start=1)]
+    short = short_names(list(shown["arm"]), 38)
+    rows = [_row(row, short[row["arm"]], low_end, right) for row in shown.iter_rows(named=True)]
     order = [row["label"] for row in rows]
     margin = min(6.3 * max(map(len, order)) + 16, 250)
     words = 6.0 * max(len(row["words"]) for row in rows if row["estimate"] is not None) + 16
@@ -127,7 +126,7 @@ def _open(end: float | None) -> bool:
     return end is None or not math.isfinite(end)
 
 
-def _row(row: Mapping[str, Any], left: float, right: float) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], label: str, left: float, right: float) -> dict[str, Any]:
     """What is drawn of an arm. An interval without an end runs to the edge."""
     estimate = row["estimate"]
     there = estimate is not None and math.isfinite(estimate)
@@ -141,7 +140,7 @@ def _row(row: Mapping[str, Any], left: float, right: float) -> dict[str, Any]:
             start, end = max(row["low"], left), right if _open(row["high"]) else row["high"]
         words += f", {row['solved']:,} solved"
     return {
-        "arm": row["arm"], "label": shortened(row["arm"], 38), "estimate": estimate if there else None,
+        "arm": row["arm"], "label": label, "estimate": estimate if there else None,
         "low": row["low"], "high": None if _open(row["high"]) else row["high"], "from": start, "to": end,
         "total": row["total"], "solved": row["solved"], "known": f"{row['n']} of {row['of']}",
         "bound": "yes" if row["lower_bound"] else "no", "words": words if there else shortened(words, 90),

@@ -19,7 +19,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import evidence, listed, named, percent, shortened, usd
+from agentbench_lab.charts.words import evidence, listed, named, percent, short_names, usd
 
 if TYPE_CHECKING:
     import altair as alt
@@ -88,7 +88,8 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     scale, ticks, log = money_axis(costs)
     left, right = scale.domain
     many = len(shown) > APART
-    beside = min(6.1 * max(len(shortened(row["arm"], 34)) for row in shown) + 66, 290) if many else 0
+    short = short_names([row["arm"] for row in shown], 34)
+    beside = min(6.1 * max(map(len, short.values())) + 66, 290) if many else 0
     width = WIDTH - 60 - beside
 
     def across(value: float) -> float:
@@ -100,7 +101,7 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     for n, row in enumerate(shown, start=1):
         on = bool(row["on_frontier"])
         sure = f" · {percent(row['membership'])}" if on and row["membership"] is not None else ""
-        name = f"{shortened(row['arm'], 34)}{sure}"
+        name = f"{short[row['arm']]}{sure}"
         points.append(
             {
                 **{key: row[key] for key in ("arm", "accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low")},
@@ -234,7 +235,9 @@ def _placed(points: Sequence[Row], lines: Sequence[Box], width: float) -> list[t
         spots += [(x - 10.0 - wide, y + step) for step in (-9, 9, -22, 22, -35, 35)]
         spots += [(x - wide / 2, y + step) for step in (-48, 48, -61, 61)]
 
-        def price(spot: tuple[float, float], wide: float = wide, n: int = n) -> float:
+        def price(
+            spot: tuple[float, float], wide: float = wide, n: int = n, x: float = x, y: float = y
+        ) -> float:
             box = (spot[0], spot[1] - 7, spot[0] + wide, spot[1] + 7)
             over = sum(_overlap(box, other) for other in taken)
             over += 0.7 * sum(_overlap(box, other) for m, other in enumerate(marks) if m != n)
@@ -245,7 +248,8 @@ def _placed(points: Sequence[Row], lines: Sequence[Box], width: float) -> list[t
                 + max(0.0, -box[1])
                 + max(0.0, box[3] - _HEIGHT)
             )
-            return over + 20 * outside
+            away = math.hypot(min(abs(spot[0] - x), abs(spot[0] + wide - x)), spot[1] - y)
+            return over + 20 * outside + 0.6 * away
 
         spot = min(spots, key=price)  # the first of the cheapest: the nearest
         spot = (min(max(spot[0], 0.0), max(0.0, width + 14 - wide)), spot[1])

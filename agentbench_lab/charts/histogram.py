@@ -14,7 +14,7 @@ from agentbench_lab.charts.theme import (
     nothing,
     themed,
 )
-from agentbench_lab.charts.words import counted, listed, named, shortened
+from agentbench_lab.charts.words import counted, listed, named, short_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,9 +93,7 @@ def histogram(frame: pl.DataFrame) -> Drawing:
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = (WIDTH - 44) / columns - 30
     bars = max(drawn.group_by("arm").len()["len"])
-    titles = [shortened(arm, int(width / 6)) for arm in shown]
-    if len(set(titles)) < len(shown):
-        titles = [f"{n}. {title}" for n, title in enumerate(titles, start=1)]
+    titles = list(short_names(shown, int(width / 6)).values())
     drawn = drawn.with_columns(
         pl.col("arm").replace_strict(shown, titles).alias("panel"),
         pl.format("{} of {}", "cases", "of").alias("count"),

@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     themed,
     told_apart,
 )
-from agentbench_lab.charts.words import counted, evidence, interval, listed, named, percent, shortened
+from agentbench_lab.charts.words import counted, evidence, interval, listed, named, percent, short_names
 
 if TYPE_CHECKING:
     import altair as alt
@@ -200,7 +200,8 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     import altair as alt
     import polars as pl
 
-    longest = max(len(shortened(arm, 32)) for arm in order)
+    short = short_names(order, 32)
+    longest = max(map(len, short.values()))
     margin = 60 + min(6.3 * longest, 220)
     width = round(WIDTH - margin - 40)
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
@@ -246,7 +247,7 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     ends = drawn.group_by("arm", maintain_order=True).agg(pl.all().sort_by("k").last())
     at = dodged([-row * _HEIGHT for row in ends["estimate"]], 14.5, -_HEIGHT - 4.0, 4.0)
     labels = ends.with_columns(pl.Series("place", [-each / _HEIGHT for each in at]))
-    words = [_end(row, k_last) for row in labels.iter_rows(named=True)]
+    words = [_end(row, short[row["arm"]], k_last) for row in labels.iter_rows(named=True)]
     labels = labels.with_columns(pl.Series("words", words), (pl.col("k") + 0.4 * pad).alias("from"))
     labels = labels.select("arm", "from", "estimate", "place", "words")
     for part, strong in ((labels.filter(~of_loud), False), (labels.filter(of_loud), True)):
@@ -275,9 +276,9 @@ def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     return alt.layer(*layers).properties(width=width, height=_HEIGHT)
 
 
-def _end(row: dict[str, Any], k_last: int) -> str:
+def _end(row: dict[str, Any], name: str, k_last: int) -> str:
     at = f" at k={row['k']}" if row["k"] < k_last else ""
-    return f"{percent(row['estimate'])}{at}  {shortened(row['arm'], 32)}"
+    return f"{percent(row['estimate'])}{at}  {name}"
 
 
 def _ticks(k_last: int) -> list[int]:
@@ -292,9 +293,7 @@ def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
 
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
     columns = 4
-    short = {arm: shortened(arm, 30) for arm in order}
-    twice = len(set(short.values())) < len(short)
-    titles = [f"{n + 1}. {short[arm]}" if twice else short[arm] for n, arm in enumerate(order)]
+    titles = list(short_names(order, 30).values())
     drawn = drawn.with_columns(pl.col("arm").replace_strict(order, titles).alias("panel"))
     colour = alt.Color("arm:N", legend=None).scale(
         domain=order, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]

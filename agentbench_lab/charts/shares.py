@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.theme import CLASSES, INK, SOFT, WIDTH, headline, themed
-from agentbench_lab.charts.words import evidence, percent, shortened
+from agentbench_lab.charts.words import evidence, percent, short_names
 from agentbench_lab.ladder import in_order
 
 if TYPE_CHECKING:
@@ -48,16 +48,16 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
             if len(arms) == 1
             else [row["arm"], row["group"]]
         )
-        row["label"] = " · ".join(shortened(end, 24 if len(ends) > 1 else 32) for end in ends)
+        row["label"] = " · ".join(ends)
         row["count"] = f"{row['success']:,} of {row['judged']:,}"
         row["count"] += f", {row['excluded']:,} excluded" if row["excluded"] else ""
         words.append(
             f"{row['arm']} {row['group']}: {row['success']}/{row['judged']} success, {row['unsafe']}/{row['judged']} unsafe."
         )
+    short = short_names([row["label"] for row in rows], 44 if len(groups) > 1 and len(arms) > 1 else 34)
+    for row in rows:
+        row["label"] = short[row["label"]]
         space = max(space, round(6.2 * len(row["label"])) + 14)
-    twice = len({row["label"] for row in rows}) < len(rows)
-    for n, row in enumerate(rows, start=1):
-        row["label"] = f"{n}. {row['label']}" if twice else row["label"]
     order = [row["label"] for row in rows]
     width = WIDTH - min(space, 330) - 130
     parts = [

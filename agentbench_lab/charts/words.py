@@ -65,9 +65,21 @@ def label_expression(groups: Sequence[str]) -> str:
     return f"{json.dumps(lines)}[datum.value]"
 
 
-def shortened(name: str, most: int) -> str:
-    """A name with its middle left out where it is long: both ends tell arms apart."""
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
+def shortened(name: str, most: int, head: float = 0.5) -> str:
+    """A name with its middle left out where it is long; `head` of what is left is its beginning."""
+    if len(name) <= most:
+        return name
+    first = round((most - 1) * head)
+    return f"{name[:first]}…{name[len(name) - (most - 1 - first) :]}"
+
+
+def short_names(names: Sequence[str], most: int) -> dict[str, str]:
+    """Each name shortened so that all of them still differ: cut elsewhere than in the middle, or numbered."""
+    for head in (0.5, 0.65, 0.35, 0.8, 0.2, 1.0, 0.0):
+        found = {name: shortened(name, most, head) for name in names}
+        if len(set(found.values())) == len(found):
+            return found
+    return {name: f"{n}. {shortened(name, most - 4)}" for n, name in enumerate(dict.fromkeys(names), start=1)}
 
 
 def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:

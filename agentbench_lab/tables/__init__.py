@@ -31,5 +31,6 @@ from agentbench_lab.tables.published import published as published
 from agentbench_lab.tables.reliability import crossings as crossings
 from agentbench_lab.tables.reliability import histogram as histogram
 from agentbench_lab.tables.reliability import reliability as reliability
+from agentbench_lab.tables.suite import suite as suite
 from agentbench_lab.tables.table import Banner as Banner
 from agentbench_lab.tables.table import Table as Table

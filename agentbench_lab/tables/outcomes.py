@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import arm_labels, percent
-from agentbench_lab.tables.table import CLASS_WORDS, Table, short, under_arms
+from agentbench_lab.tables.table import CLASS_WORDS, Table, share_of, short, under_arms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,10 +19,10 @@ def outcomes(frame: pl.DataFrame) -> Table:
         for row in part.iter_rows(named=True):
             if row["n"] or row["over"] != "judged":
                 over = "all judged trials" if row["over"] == "judged" else f"cases expecting {row['over']}"
-                share = f"{percent(row['n'] / row['of'])} " if row["of"] else "– "
+                ends = share_of(row["estimate"], row["low"], row["high"]) if row["of"] else "–"
                 words = CLASS_WORDS.get(row["outcome_class"], row["outcome_class"])
-                rows.append([row["outcome"], words, f"{share}{row['n']}/{row['of']}", over, row["label"]])
-    note = "each outcome over its own denominator: shares of different denominators are never added together"
+                rows.append([row["outcome"], words, f"{ends} {row['n']}/{row['of']}", over, row["label"]])
+    note = "each outcome over its own denominator [95% interval]: shares of different denominators are never added together"
     columns = ["outcome", "class", ">share", "over", "meaning"]
     return Table("How trials ended", columns, rows, [note if rows else "no trials"])
 

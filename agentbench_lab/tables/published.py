@@ -32,10 +32,10 @@ def published(run: Run, *, follows: bool | None = None) -> Table:
     kept = [one for one in numbers if follows is None or bool(one.follows) == follows]
     rows = [
         [
-            full_name(one.driver, one.model, one.scaffold or "once"),
+            full_name(one.driver, one.model, getattr(one, "scaffold", "once")) or "all of it",
             one.metric,
-            _plain(one.published),
-            _plain(one.rows),
+            _said(one.published, getattr(one, "unit", "")),
+            _said(one.rows, getattr(one, "unit", "")),
             "yes" if one.follows else "NO",
             one.note or "",
         ]
@@ -46,7 +46,12 @@ def published(run: Run, *, follows: bool | None = None) -> Table:
     return Table("Published numbers", columns, rows, notes)
 
 
-def _plain(value: Any) -> str:
+def _said(value: float | None, unit: str) -> str:
+    """A number as closely as sources print theirs: 41.25 %, $360.62, 38.042 calls."""
     if value is None:
         return "–"
-    return f"{value:,.6g}" if isinstance(value, int | float) else str(value)
+    if unit == "share":
+        return f"{100 * value:.6g} %"
+    if unit == "usd":
+        return f"${value:,.6g}"
+    return f"{value:,.6g} {unit}".strip()

@@ -14,7 +14,7 @@ from agentbench_lab.charts.theme import (
     nothing,
     themed,
 )
-from agentbench_lab.charts.words import counted, listed, named, short_names
+from agentbench_lab.charts.words import counted, listed, named, short_names, tied
 
 if TYPE_CHECKING:
     import polars as pl
@@ -166,10 +166,11 @@ def _claims(kinds: dict[str, tuple[int, int, int, int]]) -> list[str]:
             f"{arm} solves {always} of {whole} cases every time, {never} never, and {sometimes} now and then"
         ]
     unsure = {arm: some / whole for arm, (_, some, _, whole) in kinds.items()}
-    most, least = max(unsure, key=unsure.__getitem__), min(unsure, key=unsure.__getitem__)
-    if unsure[most] == unsure[least]:
-        return [f"The share of cases solved only now and then is the same for all {len(kinds)} arms"]
-    return [
-        f"{most} is least steady: {kinds[most][1]} of {kinds[most][3]} cases solved only now and then; {least} most: "
-        f"{kinds[least][1]} of {kinds[least][3]}"
-    ]
+    ends = []
+    for value in (max(unsure.values()), min(unsure.values())):
+        arms = [arm for arm, share in unsure.items() if share == value]
+        _, some, _, whole = kinds[arms[0]]
+        ends.append(f"{tied(arms)} ({some} of {whole} cases)")
+    if len(set(unsure.values())) == 1:
+        return [f"The share of cases that are solved only now and then is the same for all {len(kinds)} arms"]
+    return [f"Most cases solved only now and then: {ends[0]}; fewest: {ends[1]}"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.shares import shares
 from agentbench_lab.charts.theme import CLASSES, INK, MOST_MARKS, SOFT, WIDTH, headline, nothing, themed
-from agentbench_lab.charts.words import arm_labels, evidence
+from agentbench_lab.charts.words import arm_labels, evidence, tied
 from agentbench_lab.ladder import in_order
 
 if TYPE_CHECKING:
@@ -111,13 +111,18 @@ def _outcome_claims(frame: pl.DataFrame) -> list[str]:
         unsafe = f", {_unsafe(bad)}" if measured or bad else ""
         claims.append(f"{arm}: {good} of {judged} trials succeed{unsafe}")
     if len(claims) > 4:
-        rated = counts.filter(pl.col("judged") > 0).sort(
-            pl.col("good") / pl.col("judged"), maintain_order=True
+        rated = counts.filter(pl.col("judged") > 0).with_columns(
+            (pl.col("good") / pl.col("judged")).alias("rate")
         )
         if rated.height > 1:
-            ends = [rated.row(-1, named=True), rated.row(0, named=True)]
-            best, worst = (f"{row['arm']} ({row['good']} of {row['judged']} trials)" for row in ends)
-            claims = [f"{best} succeeds most often of {len(claims)} arms, {worst} least"]
+            best, worst = (
+                f"{tied(list(each['arm']))} ({each['good'][0]} of {each['judged'][0]} trials)"
+                for each in (
+                    rated.filter(pl.col("rate") == pl.col("rate").max()),
+                    rated.filter(pl.col("rate") == pl.col("rate").min()),
+                )
+            )
+            claims = [f"Most successes of {len(claims)} arms: {best}; fewest: {worst}"]
             bad = int(counts["bad"].sum())
             of = f"{bad} of all {int(counts['judged'].sum()):,} judged trials"
             claims += [f"{of} {'are' if bad > 1 else 'is'} unsafe"] if bad else []

@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     themed,
     told_apart,
 )
-from agentbench_lab.charts.words import counted, evidence, interval, listed, named, percent, short_names
+from agentbench_lab.charts.words import counted, evidence, interval, listed, named, percent, short_names, tied
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from agentbench_lab.charts.theme import Drawing
 
 _HEIGHT = 340
+_MOST_KS = 50  # of a curve: a line has no more to show
+_ENOUGH = 600  # points of all curves, where some have to be left out
 _PAIRS = 3  # crossing pairs that stand out where arms are many
 
 
@@ -57,11 +59,10 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
             f"pass^1 is the share of cases solved once ({each}); what repeating does to it needs several trials a case",
         )
     known, cut = _fewer(known, asked)
-    arms = list(known["arm"].unique(maintain_order=True))
     last = known.group_by("arm", maintain_order=True).agg(pl.all().sort_by("k").last())
     order = list(last.sort("k", "estimate", descending=True, maintain_order=True)["arm"])
     drawn = known.select(
-        "arm", "k", "estimate", "low", "high", pl.format("{} of {} cases", "n", "of").alias("cases"), "complete"
+        "arm", "k", pl.col("estimate", "low", "high").round(5), pl.format("{} of {} cases", "n", "of").alias("cases"), "complete"
     )  # fmt: skip
     loud = order if len(order) <= APART else _loud(order, crossings, frame)
     claims = _claims(known, crossings, frame)
@@ -75,14 +76,12 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
         *([cut] if cut else []),
         evidence(known),
     ]  # fmt: skip
-    main = _curves(drawn, arms, order, loud)
+    main = _curves(drawn, order, loud)
     chart: Drawing = main
     if len(order) > APART:
         import altair as alt
 
-        chart = alt.vconcat(main, _panels(drawn, arms, order, loud), spacing=18).resolve_scale(
-            color="independent"
-        )
+        chart = alt.vconcat(main, _panels(drawn, order, loud), spacing=18).resolve_scale(color="independent")
     chart = chart.properties(title=headline(claims, subtitle))
     return themed(chart, f"{'; '.join(claims)}. {_spoken(frame)} {evidence(known)}.")
 
@@ -101,10 +100,10 @@ def _fewer(known: pl.DataFrame, asked: int) -> tuple[pl.DataFrame, str]:
         )
         known = known.filter(pl.col("arm").is_in(best.implode()))
         words.append(f"the best {MOST_ARMS} of {arms:,} arms")
-    most = max(2, MOST_MARKS // known["arm"].n_unique())
     ks = sorted(known["k"].unique())
-    if len(ks) > min(most, 50):
-        steps = min(most, 50)
+    steps = max(2, min(_MOST_KS, MOST_MARKS // known["arm"].n_unique()))
+    if len(ks) > steps and known.height > _ENOUGH:
+        steps = max(2, min(steps, _ENOUGH // known["arm"].n_unique()))
         kept = {ks[round((len(ks) - 1) * n / (steps - 1))] for n in range(steps)}
         known = known.filter(pl.col("k").is_in(sorted(kept)))
         words.append(f"{len(kept)} of {len(ks)} values of k")
@@ -153,13 +152,16 @@ def _claims(known: pl.DataFrame, crossings: pl.DataFrame | None, frame: pl.DataF
         return [
             f"{top['arm']} solves {percent(top['estimate'])} of its cases in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"
         ]
-    if top["arm"] == end["arm"]:
-        claims = [
-            f"{top['arm']} solves most: {percent(top['estimate'])} in one trial, {percent(end['estimate'])} in {k_last} of {k_last}"
-        ]
+    ahead, behind = (
+        tied([row["arm"] for row in rows.iter_rows(named=True) if row["estimate"] == best["estimate"]])
+        for rows, best in ((first, top), (last, end))
+    )
+    once, often = percent(top["estimate"]), percent(end["estimate"])
+    if ahead == behind:
+        claims = [f"Most solved by {ahead}: {once} in one trial, {often} in {k_last} of {k_last}"]
     else:
         claims = [
-            f"{top['arm']} leads in one trial ({percent(top['estimate'])}), {end['arm']} in {k_last} of {k_last} ({percent(end['estimate'])})"
+            f"Most solved in one trial by {ahead} ({once}), in {k_last} of {k_last} by {behind} ({often})"
         ]
     crossed = _crossed(crossings, frame)
     if crossed:
@@ -195,7 +197,7 @@ def _gaps(frame: pl.DataFrame) -> list[str]:
     return found[:2] + ([f"Nor {counted(len(found) - 2, 'more arm')}."] if len(found) > 2 else [])
 
 
-def _curves(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[str]) -> Drawing:
+def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
     """All curves in one panel, named at their ends."""
     import altair as alt
     import polars as pl
@@ -286,7 +288,7 @@ def _ticks(k_last: int) -> list[int]:
     return sorted({1, *range(step, k_last + 1, step), k_last} if step > 1 else set(range(1, k_last + 1)))
 
 
-def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[str]) -> alt.FacetChart:
+def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.FacetChart:
     """A small panel for each arm, with its band, best first."""
     import altair as alt
     import polars as pl
@@ -295,8 +297,8 @@ def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     columns = 4
     titles = list(short_names(order, 30).values())
     drawn = drawn.with_columns(pl.col("arm").replace_strict(order, titles).alias("panel"))
-    colour = alt.Color("arm:N", legend=None).scale(
-        domain=order, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]
+    colour = alt.Color("panel:N", legend=None).scale(
+        domain=titles, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]
     )
     x = (
         alt.X("k:Q", title=None)
@@ -312,7 +314,7 @@ def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
     plot = alt.layer(
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_line(strokeWidth=1.6).encode(y=y),
-        data=drawn.select("panel", "arm", "k", "estimate", "low", "high"),
+        data=drawn.select("panel", "k", "estimate", "low", "high"),
     ).properties(width=(WIDTH - 40) / columns - 22, height=62)
     header = alt.Header(
         title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=185
@@ -322,7 +324,7 @@ def _panels(drawn: pl.DataFrame, arms: list[str], order: list[str], loud: list[s
         columns=columns,
         spacing={"row": 8, "column": 22},
     )
-    return chart  # fmt: skip
+    return chart
 
 
 def _spoken(frame: pl.DataFrame) -> str:

@@ -154,16 +154,12 @@ def _bar(part: pl.DataFrame) -> dict[str, Any]:
     counts = {kind: int((part["kind"] == kind).sum()) for kind in CLASSES}
     of = judged.height
     found: dict[str, Any] = {**counts, "judged": of}
-    start = 0.0
+    before = 0
     for kind in _JUDGED:
-        found[f"{kind}_from"] = start
-        start = start + counts[kind] / of if of else start
-        found[f"{kind}_to"] = min(start, 1.0)
-    cases = judged.group_by("case_id").agg(
-        (pl.col("kind") == "success").sum().alias("success"),
-        (pl.col("kind") == "unsafe").sum().alias("unsafe"),
-        pl.len().alias("of"),
-    )
+        found[f"{kind}_from"], found[f"{kind}_to"] = (
+            n / of if of else 0.0 for n in (before, before + counts[kind])
+        )
+        before += counts[kind]
     ends = [_ends(cases, name, counts[name], of) for name in ("success", "unsafe")]
     (found["low"], found["high"]), bad = ends
     # the unsafe ones stand at the right end, so their share is counted from there

@@ -117,6 +117,11 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
+def tied(names: Sequence[str]) -> str:
+    """Those who share a place: a name, or the first and how many more."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
 def listed(items: Sequence[str], most: int = 4) -> str:
     """The first items with commas, and how many more there are."""
     more = f" and {len(items) - most} more" if len(items) > most else ""

@@ -160,6 +160,11 @@ def _bar(part: pl.DataFrame) -> dict[str, Any]:
             n / of if of else 0.0 for n in (before, before + counts[kind])
         )
         before += counts[kind]
+    cases = judged.group_by("case_id").agg(
+        (pl.col("kind") == "success").sum().alias("success"),
+        (pl.col("kind") == "unsafe").sum().alias("unsafe"),
+        pl.len().alias("of"),
+    )
     ends = [_ends(cases, name, counts[name], of) for name in ("success", "unsafe")]
     (found["low"], found["high"]), bad = ends
     # the unsafe ones stand at the right end, so their share is counted from there

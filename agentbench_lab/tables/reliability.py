@@ -83,9 +83,11 @@ def _wide(frame: pl.DataFrame) -> Table:
 
     frame = named(frame.filter(pl.col("metric") == "pass_hat_k"))
     ks = sorted(frame["k"].unique())
-    shown = (
-        ks if len(ks) <= _ENDS else sorted({ks[round((len(ks) - 1) * n / (_ENDS - 1))] for n in range(_ENDS)})
-    )
+    shown = ks
+    if len(shown) > _ENDS:
+        shown = [k for k in ks if k.bit_count() == 1 or k == ks[-1]]  # 1, 2, 4, 8, ... and the last
+    if len(shown) > _ENDS:
+        shown = [shown[round((len(shown) - 1) * n / (_ENDS - 1))] for n in range(_ENDS)]
     rows = []
     for (arm,), part in frame.group_by("arm", maintain_order=True):
         by_k = {row["k"]: row for row in part.iter_rows(named=True)}
@@ -176,14 +178,12 @@ def histogram(frame: pl.DataFrame) -> Table:
         counts = dict(part.select("solved", "cases").iter_rows())
         whole = sum(counts.values())
         never, always = counts.get(0, 0), counts.get(judged, 0)
-        if not judged:
-            never, always = 0, 0
         each = [str(counts.get(n, 0)) if n <= judged else "" for n in range(most + 1)] if spread else []
         ends = []
         for count in (always, never):
             low, high = wilson(count, whole) or (None, None)
             ends.append(f"{share_of(count / whole, low, high)} {count}/{whole}" if whole and judged else "–")
-        between = f"{whole - always - never if judged else 0}/{whole}"
+        between = f"{whole - always - never}/{whole}" if judged else "–"
         rows.append([str(arm), str(judged), str(whole), *each, ends[0], between, ends[1]])
     columns = ["arm", ">trials", ">cases", *([f">{n}" for n in range(most + 1)] if spread else [])]
     columns += [">every time", ">now and then", ">never"]

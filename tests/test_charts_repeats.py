@@ -187,6 +187,8 @@ def test_the_histogram_counts_cases() -> None:
     assert spec["title"]["text"] == ["gpt-4o solves 10 of 50 cases every time, 14 never, and 26 now and then"]
     assert "95% interval (Wilson, each bar by itself)" in " ".join(spec["title"]["subtitle"])
     assert "4 of 4 solved: 10 of 50 cases" in spec["description"]
+    assert "Evidence: imported" in lines(spec)
+    assert "Evidence: imported" in spec["description"]
 
 
 def test_cases_with_other_numbers_of_trials_are_counted_aloud() -> None:

@@ -14,7 +14,7 @@ from agentbench_lab.charts.theme import (
     nothing,
     themed,
 )
-from agentbench_lab.charts.words import counted, listed, named, short_names, tied
+from agentbench_lab.charts.words import counted, evidence, named, short_names, tied
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,8 +88,7 @@ def histogram(frame: pl.DataFrame) -> Drawing:
         notes.append(
             f"Drawn: the first {MOST_ARMS} of {len(kinds)} arms; {frame.height:,} rows in, {drawn.height:,} points drawn."
         )
-    if "evidence" in frame.columns:
-        notes.append("Evidence: " + listed(list(frame["evidence"].unique(maintain_order=True))))
+    notes.append(evidence(frame.filter(pl.col("arm").is_in(shown))))
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
     width = (WIDTH - 44) / columns - 30
     bars = max(drawn.group_by("arm").len()["len"])

@@ -43,7 +43,7 @@ def test_curves_state_who_leads_and_who_turns_round() -> None:
     title = " ".join(spec["title"]["text"])
     assert title == (
         "Most solved in one trial by droid + gpt-5 (52%), in 5 of 5 by droid + sonnet-4 (35%) droid + gpt-5 is ahead of "
-        "droid + sonnet-4 at k = 1 and behind at k = 5, in 37% of resamples"
+        "droid + sonnet-4 at k=1 and behind at k=5, in 37% of resamples"
     )
     subtitle = " ".join(spec["title"]["subtitle"])
     for said in (

@@ -67,7 +67,7 @@ def test_a_crossing_is_a_row_and_a_sentence() -> None:
         ["droid + gpt-5", "droid + sonnet-4", "80", "+2.0 [−4.5, +8.5]", "−2.5 [−13.8, +8.8] (k = 5)", "37%", "not decided"]
     ]  # fmt: skip
     assert table.notes[0] == (
-        "droid + gpt-5 is ahead of droid + sonnet-4 at k = 1 by 2.0 points [−4.5, +8.5], behind at k = 5 by 2.5 points "
+        "droid + gpt-5 is ahead of droid + sonnet-4 at k=1 by 2.0 points [−4.5, +8.5], behind at k=5 by 2.5 points "
         "[−8.8, +13.8]; the order reverses in 37% of resamples, so it is not decided."
     )
     assert "looked for among all" in table.notes[-1]

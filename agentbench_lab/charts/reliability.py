@@ -167,7 +167,7 @@ def _claims(known: pl.DataFrame, crossings: pl.DataFrame | None, frame: pl.DataF
     if crossed:
         row, (a, b) = crossed[0]
         sure = "" if row["share"] is None else f", in {percent(row['share'])} of resamples"
-        claims.append(f"{a} is ahead of {b} at k = 1 and behind at k = {row['k_last']}{sure}")
+        claims.append(f"{a} is ahead of {b} at k=1 and behind at k={row['k_last']}{sure}")
         if len(crossed) > 1:
             claims[-1] += (
                 f"; {counted(len(crossed) - 1, 'more pair')} of curves {'cross' if len(crossed) > 2 else 'crosses'}"

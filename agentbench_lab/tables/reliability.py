@@ -160,7 +160,7 @@ def _sentence(row: Mapping[str, Any], a: str, b: str) -> str:
     if row["share"] is not None:
         turns = f"the order reverses in {percent(row['share'])} of resamples"
         turns += "" if row["decided"] else ", so it is not decided"
-    return f"{a} is ahead of {b} at k = 1 {by('first', 1)}, behind at k = {row['k_last']} {by('last', -1)}; {turns}."
+    return f"{a} is ahead of {b} at k=1 {by('first', 1)}, behind at k={row['k_last']} {by('last', -1)}; {turns}."
 
 
 def histogram(frame: pl.DataFrame) -> Table:

@@ -198,17 +198,21 @@ def _item(line: Line, prefix: str, cell: int) -> str:
     if line.full is None:
         return f'<li id="{anchor}" tabindex="-1">{said}</li>'
     title = f"{line.case} [{line.arm} #{line.trial}], {line.group}"
-    table = f"<table><caption>{escape(title)}</caption>{''.join(map(_row, line.full))}</tbody></table>"
+    table = f"<table><caption>{escape(title)}</caption>{_rows(line.full)}</table>"
     table += f"<p>{escape(line.ended)}</p>"
     back = f'<p><a href="#{prefix}-g{cell}">Back to the list</a></p>'
     return f'<li><details><summary>{said}</summary><div id="{anchor}" class="opened" tabindex="-1">{table}{back}</div></details></li>'
 
 
-def _row(row: Row) -> str:
-    """A row of a trial in full; a heading opens a group of rows."""
-    if isinstance(row, str):
-        return f'<tbody><tr><th colspan="2" scope="rowgroup">{escape(row)}</th></tr>'
-    return f'<tr><th scope="row">{escape(row[0])}</th><td>{escape(row[1])}</td></tr>'
+def _rows(rows: Sequence[Row]) -> str:
+    """The rows of a trial in full; a heading opens a group of rows."""
+    groups: list[list[str]] = [[]]
+    for row in rows:
+        if isinstance(row, str):
+            groups.append([f'<tr><th colspan="2" scope="rowgroup">{escape(row)}</th></tr>'])
+        else:
+            groups[-1].append(f'<tr><th scope="row">{escape(row[0])}</th><td>{escape(row[1])}</td></tr>')
+    return "".join(f"<tbody>{''.join(group)}</tbody>" for group in groups if group)
 
 
 # ---- which trials ----------------------------------------------------------------------------------------------
@@ -237,11 +241,16 @@ def drill(run: Run, *, most_bytes: int = MOST_BYTES) -> Drill:
     )
     turn = pl.int_range(pl.len()).over("arm", "group", "rank").alias("turn")
     first = trials.with_columns(turn).sort("rank", "turn", "at")
-    lines, spent = [], 2000
+    groups = in_order(set(trials["group"]))
+    word = "rung" if any(group in RUNG_NAMES for group in groups) else "group"
+    found = Drill(run.card.run, run.path is not None, word, trials.height, _cells(trials, groups), ())
+    repeated = trials["trial"].n_unique() > 1
+    lines, spent = [], len(found.html().encode()) + _HEADING * trials.select("arm", "outcome").n_unique()
+    for_lines = spent + _FOR_LINES * (most_bytes - spent)
     for row in first.iter_rows(named=True):
         line = _line(row)
-        spent += _cost(line)
-        if spent > _FOR_LINES * most_bytes:
+        spent += _cost(line, repeated)
+        if spent > for_lines:
             break
         lines.append(line)
     full: dict[int, Line] = {}
@@ -251,17 +260,7 @@ def drill(run: Run, *, most_bytes: int = MOST_BYTES) -> Drill:
         if spent > most_bytes:
             break
         full[line.number] = line
-    groups = in_order(set(trials["group"]))
-    known = any(group in RUNG_NAMES for group in groups)
-    shown = [full.get(line.number, line) for line in lines]
-    return Drill(
-        run.card.run,
-        run.path is not None,
-        "rung" if known else "group",
-        trials.height,
-        _cells(trials, groups),
-        tuple(shown),
-    )
+    return msgspec.structs.replace(found, lines=tuple(full.get(line.number, line) for line in lines))
 
 
 def _cells(trials: pl.DataFrame, groups: Sequence[str]) -> tuple[Cell, ...]:
@@ -292,10 +291,14 @@ def _line(row: Mapping[str, Any]) -> Line:
     )
 
 
-def _cost(line: Line) -> int:
-    """Bytes of a line: its item, and its link by outcome, and by case where there is one."""
-    links = len(_link(line, "d1").encode()) * (1 if line.trial == 1 else 2)
-    return len(_item(line, "d1", 0).encode()) + links + (250 if line.trial > 1 else 0)
+_HEADING = 180  # bytes of a folded list's own, more or less
+
+
+def _cost(line: Line, repeated: bool) -> int:
+    """Bytes of a line: its item, its link by outcome, and where cases were repeated by case, under a heading at worst."""
+    link = len(_link(line, "d1").encode()) + 2
+    by_case = link + len(line.outcome) + len(line.arm) + len(line.case) + _HEADING if repeated else 0
+    return len(_item(line, "d1", 0).encode()) + link + by_case
 
 
 _AT_ONCE = 50

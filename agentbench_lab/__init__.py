@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentbench_lab.cases import Task as Task
     from agentbench_lab.cases import load_suite as load_suite
     from agentbench_lab.cases import select as select
+    from agentbench_lab.drilldown import drill as drill
     from agentbench_lab.drivers import Context as Context
     from agentbench_lab.drivers import InfrastructureError as InfrastructureError
     from agentbench_lab.drivers import load_driver as load_driver
@@ -60,6 +61,7 @@ _WHERE = {
     "Usage": "transcripts",
     "banner": "tables",
     "compare": "analysis.compare",
+    "drill": "drilldown",
     "evaluate": "running.runner",
     "grade": "grading",
     "lint_suite": "running.lint",
@@ -90,6 +92,7 @@ __all__ = [
     "banner",
     "charts",
     "compare",
+    "drill",
     "evaluate",
     "grade",
     "lint_suite",

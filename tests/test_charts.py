@@ -209,7 +209,14 @@ def test_too_many_bars_are_put_together_by_arm() -> None:
 def test_imported_trials_are_not_called_safe() -> None:
     """Their source does not say what was unsafe: a claim that none is would be one too many."""
     frame = strip(groups=["one"]).with_columns(pl.lit("imported").alias("evidence"))
-    assert charts.outcomes(frame).to_dict()["title"]["text"] == ["stub: 4 of 4 trials succeed"]
+    spec = charts.outcomes(frame).to_dict()
+    assert spec["title"]["text"] == ["stub: 4 of 4 trials succeed"]
+    assert "Nothing is known of safety." in lines(spec)
+    assert "unsafe" not in spec["description"]
+    assert {"success 4", "no success 0"} <= {row["text"] for row in rows(spec) if "text" in row}
+    many = charts.outcomes(pl.concat([frame] * 2000)).to_dict()
+    assert "Nothing is known of safety." in lines(many)
+    assert "unsafe" not in many["description"]
 
 
 def test_nothing_says_so() -> None:

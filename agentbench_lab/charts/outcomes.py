@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.shares import shares
-from agentbench_lab.charts.theme import CLASSES, INK, MOST_MARKS, SOFT, WIDTH, headline, nothing, themed
+from agentbench_lab.charts.theme import (
+    CLASSES,
+    INK,
+    MOST_MARKS,
+    SOFT,
+    WIDTH,
+    class_words,
+    headline,
+    nothing,
+    themed,
+)
 from agentbench_lab.charts.words import arm_labels, evidence, tied
 from agentbench_lab.ladder import in_order
 
@@ -39,7 +49,7 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
         return shares(frame, claims)
     tiles, texts, height = _tiles(frame)
     key, x = [], 0.0
-    for kind, (word, *_) in CLASSES.items():
+    for kind, word in class_words(frame).items():
         if counts[kind] or kind != "excluded":
             key.append(
                 {
@@ -87,12 +97,13 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", opacity=ink)
     tips = ("case_id", "group", "arm", "trial", "request", "outcome", "excluded", "reasons")
     layers = [*marks(alt.Chart(tiles), tips), *marks(alt.Chart(alt.InlineData(key)), ()), words]
+    unsaid = "" if "unsafe" in class_words(frame) else " Nothing is known of safety."
     subtitle = [
-        "A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side.",
+        f"A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side.{unsaid}",
         evidence(frame),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 12, height=height, title=headline(claims, subtitle))
-    spoken = "; ".join(f"{style[0]} {counts[kind]} of {asked}" for kind, style in CLASSES.items())
+    spoken = "; ".join(f"{word} {counts[kind]} of {asked}" for kind, word in class_words(frame).items())
     return themed(chart, f"{'; '.join(claims)}. {spoken}. {_outcome_words(frame)} {subtitle[1]}.")
 
 
@@ -101,14 +112,14 @@ def _outcome_claims(frame: pl.DataFrame) -> list[str]:
 
     claims = []
     # what the source of an imported trial does not say is not known to be safe
-    measured = bool((frame["evidence"] != "imported").any())
+    measured = "unsafe" in class_words(frame)
     counts = frame.group_by("arm", maintain_order=True).agg(
         (pl.col("kind") == "success").sum().alias("good"),
         (pl.col("kind") == "unsafe").sum().alias("bad"),
         (pl.col("kind") != "excluded").sum().alias("judged"),
     )
     for arm, good, bad, judged in counts.iter_rows():
-        unsafe = f", {_unsafe(bad)}" if measured or bad else ""
+        unsafe = f", {_unsafe(bad)}" if measured else ""
         claims.append(f"{arm}: {good} of {judged} trials succeed{unsafe}")
     if len(claims) > 4:
         rated = counts.filter(pl.col("judged") > 0).with_columns(
@@ -141,8 +152,9 @@ def _outcome_words(frame: pl.DataFrame) -> str:
         (pl.col("kind") == "unsafe").sum().alias("bad"),
         (pl.col("kind") != "excluded").sum().alias("judged"),
     )
+    unsafe = ", {bad}/{judged} unsafe" if "unsafe" in class_words(frame) else ""
     return " ".join(
-        f"{row['arm']} {row['group']}: {row['good']}/{row['judged']} success, {row['bad']}/{row['judged']} unsafe."
+        f"{row['arm']} {row['group']}: {row['good']}/{row['judged']} success{unsafe.format(**row)}."
         for row in by_group.iter_rows(named=True)
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.theme import CLASSES, INK, SOFT, WIDTH, headline, themed
+from agentbench_lab.charts.theme import CLASSES, INK, SOFT, WIDTH, class_words, headline, themed
 from agentbench_lab.charts.words import evidence, percent, short_names
 from agentbench_lab.ladder import in_order
 
@@ -34,6 +34,8 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     dropped = arms[_MOST_BARS:]
     arms = arms[:_MOST_BARS]
     rows, words = [], []
+    named_classes = class_words(frame)
+    unsafe = ", {unsafe}/{judged} unsafe" if "unsafe" in named_classes else ""
     for arm in arms:
         for group in groups:
             part = frame.filter((pl.col("arm") == arm) & (pl.col("group") == group))
@@ -52,7 +54,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
         row["count"] = f"{row['success']:,} of {row['judged']:,}"
         row["count"] += f", {row['excluded']:,} excluded" if row["excluded"] else ""
         words.append(
-            f"{row['arm']} {row['group']}: {row['success']}/{row['judged']} success, {row['unsafe']}/{row['judged']} unsafe."
+            f"{row['arm']} {row['group']}: {row['success']}/{row['judged']} success{unsafe.format(**row)}."
         )
     short = short_names([row["label"] for row in rows], 44 if len(groups) > 1 and len(arms) > 1 else 34)
     for row in rows:
@@ -74,9 +76,9 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
         if row[kind]
     ]
     kinds = [kind for kind in _JUDGED if any(row[kind] for row in rows) or kind != "unsafe"]
-    names = [CLASSES[kind][0] for kind in kinds]
+    names = [named_classes[kind] for kind in kinds]
     for segment in parts:
-        segment["class"] = CLASSES[str(segment["kind"])][0]
+        segment["class"] = named_classes[str(segment["kind"])]
     y = alt.Y("label:N", sort=order, title=None).axis(
         labelColor=INK, labelOpacity=1, labelLimit=320, grid=False
     )
@@ -132,6 +134,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     about = "Bars: shares of the judged trials; lines: 95% intervals of the share of successes"
     about += " and of unsafe trials" if "unsafe" in kinds else ""
     about += " (bootstrap over cases, Wilson where one trial a case). Right: successes of judged trials."
+    about += "" if unsafe else " Nothing is known of safety."
     put = "All groups together. " if together else ""
     cut = f" The first {len(arms)} of {len(arms) + len(dropped)} arms." if dropped else ""
     subtitle = [
@@ -140,7 +143,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
         evidence(frame),
     ]
     totals = "; ".join(
-        f"{CLASSES[kind][0]} {int((frame['kind'] == kind).sum())} of {asked}" for kind in CLASSES
+        f"{word} {int((frame['kind'] == kind).sum())} of {asked}" for kind, word in named_classes.items()
     )
     chart = chart.properties(title=headline(claims, subtitle))
     return themed(chart, f"{'; '.join(claims)}. {totals}. {' '.join(words)} {subtitle[-1]}.")  # fmt: skip

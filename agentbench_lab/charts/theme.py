@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import altair as alt
+    import polars as pl
 
     Drawing = alt.VConcatChart | alt.HConcatChart | alt.LayerChart | alt.FacetChart | alt.Chart
 
@@ -45,6 +46,18 @@ CLASSES = {
     "unsafe": ("unsafe", "#a3182b", "M-.6,-.6L.6,.6M-.6,.6L.6,-.6", "#ffffff"),
     "excluded": ("excluded, not judged", "transparent", "M0,0", "#7d8690"),
 }
+
+
+def class_words(frame: pl.DataFrame) -> dict[str, str]:
+    """The classes that a strip with a column `kind` can speak of, and what to call them.
+
+    What the source of imported trials does not report as unsafe is not known to be safe.
+    """
+    words = {kind: style[0] for kind, style in CLASSES.items()}
+    if frame["evidence"].is_in(["imported"]).all() and not frame["kind"].is_in(["unsafe"]).any():
+        del words["unsafe"]
+        words["safe_non_success"] = "no success"
+    return words
 
 
 def headline(

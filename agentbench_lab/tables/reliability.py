@@ -33,7 +33,9 @@ def reliability(frame: pl.DataFrame) -> Table:
             if row["metric"] == "pass_hat_k":
                 bounds = "" if row["worst"] is None else f"{percent(row['worst'])} to {percent(row['best'])}"
                 cases = f"{row['n']} of {row['of']} cases"
-                cells = [_estimate(row), _estimate(any_solved.get(row["k"]))]
+                other = any_solved.get(row["k"])
+                same = other is not None and other["estimate"] is None and other["reason"] == row["reason"]
+                cells = [_estimate(row), "–" if same else _estimate(other)]
                 rows.append([f"k = {row['k']}", *cells, cases, f"{row['judged']}/{row['asked']}", bounds])
     columns = ["", ">pass^k", ">pass@k", ">over", ">judged", ">bounds of pass^k"]
     notes = [*_notes(frame), "bounds: excluded trials counted as failures, and as successes"]
@@ -67,7 +69,7 @@ def _short(frame: pl.DataFrame) -> list[str]:
 
     rows = named(frame.filter((pl.col("metric") == "pass_hat_k") & (pl.col("short").list.len() > 0)))
     notes = [
-        f"{row['arm']}: fewer than {row['k']} judged trials in {listed(row['short'])}"
+        f"{row['arm']}: fewer than {row['k']} judged {'trial' if row['k'] == 1 else 'trials'} in {listed(row['short'])}"
         for row in rows.sort("k", maintain_order=True).unique("arm", keep="first", maintain_order=True).iter_rows(named=True)
     ]  # fmt: skip
     more = (
@@ -160,7 +162,9 @@ def _sentence(row: Mapping[str, Any], a: str, b: str) -> str:
     if row["share"] is not None:
         turns = f"the order reverses in {percent(row['share'])} of resamples"
         turns += "" if row["decided"] else ", so it is not decided"
-    return f"{a} is ahead of {b} at k=1 {by('first', 1)}, behind at k={row['k_last']} {by('last', -1)}; {turns}."
+    return (
+        f"{a} is ahead of {b} at k=1 {by('first', 1)}, behind at k={row['k_last']} {by('last', -1)}; {turns}."
+    )
 
 
 def histogram(frame: pl.DataFrame) -> Table:

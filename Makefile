@@ -22,7 +22,7 @@ help:
 	@echo "make check    format, lint, types, import contracts, stripped notebooks"
 	@echo "make format   put right what make check can put right"
 	@echo "make lab      open the notebooks in JupyterLab"
-	@echo "make reports  publish the report of every notebook, with its own default parameters"
+	@echo "make reports  publish every notebook with its own default parameters, and reports/index.html"
 	@echo "make bench    measure the speed against its goals"
 	@echo "make bench-inspect  the same against Inspect AI, which gets an environment of its own"
 	@echo "make docs     write the generated pages under docs/ again"
@@ -75,7 +75,7 @@ lab: $(LAB_STAMP)
 	@$(BIN)/jupyter-lab $(ARGS)
 
 reports: setup
-	@for notebook in $(NOTEBOOKS); do $(BIN)/agentbench-lab report "$$notebook" $(ARGS) || exit; done
+	@$(BIN)/agentbench-lab publish $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)

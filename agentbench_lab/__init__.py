@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentbench_lab.cases import Task as Task
     from agentbench_lab.cases import load_suite as load_suite
     from agentbench_lab.cases import select as select
+    from agentbench_lab.drilldown import drill as drill
     from agentbench_lab.drivers import Context as Context
     from agentbench_lab.drivers import InfrastructureError as InfrastructureError
     from agentbench_lab.drivers import load_driver as load_driver
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agentbench_lab.grading import grade as grade
     from agentbench_lab.reports.display import parameters as parameters
     from agentbench_lab.reports.display import show_charts as show_charts
+    from agentbench_lab.reports.pricing import prices as prices
     from agentbench_lab.results.run import Run as Run
     from agentbench_lab.results.run import load_run as load_run
     from agentbench_lab.running.lint import lint_suite as lint_suite
@@ -59,6 +61,7 @@ _WHERE = {
     "Usage": "transcripts",
     "banner": "tables",
     "compare": "analysis.compare",
+    "drill": "drilldown",
     "evaluate": "running.runner",
     "grade": "grading",
     "lint_suite": "running.lint",
@@ -66,6 +69,7 @@ _WHERE = {
     "load_run": "results.run",
     "load_suite": "cases",
     "parameters": "reports.display",
+    "prices": "reports.pricing",
     "run_card": "tables",
     "select": "cases",
     "show_charts": "reports.display",
@@ -88,6 +92,7 @@ __all__ = [
     "banner",
     "charts",
     "compare",
+    "drill",
     "evaluate",
     "grade",
     "lint_suite",
@@ -96,6 +101,7 @@ __all__ = [
     "load_suite",
     "metrics",
     "parameters",
+    "prices",
     "run_card",
     "select",
     "show_charts",

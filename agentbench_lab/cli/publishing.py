@@ -1,13 +1,14 @@
-"""Commands about suites, drivers and notebooks: lint, drivers, notebooks, report."""
+"""Commands about suites, drivers and notebooks: lint, drivers, notebooks, report, publish."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from agentbench_lab.cli.common import WIDTH, many, near, print_run, say
+from agentbench_lab.cli.common import EXIT_INCOMPLETE, WIDTH, many, near, print_run, say
 from agentbench_lab.errors import LabError
 
 
@@ -33,6 +34,13 @@ def lint(suites: Sequence[str], world: str) -> None:
         raise LabError(many(found, "problem"))
 
 
+ISOLATED = click.option(
+    "--isolated",
+    is_flag=True,
+    help="Run each notebook in a kernel of its own instead of this process; slower.",
+)
+
+
 @click.command()
 @click.argument("notebook")
 @click.option(
@@ -46,7 +54,10 @@ def lint(suites: Sequence[str], world: str) -> None:
 )
 @click.option("--out", default="", metavar="FILE", help="The page; default reports/NOTEBOOK.html.")
 @click.option("--executed", is_flag=True, help="NOTEBOOK is already executed: only publish it.")
-def report(notebook: str, parameters: Sequence[tuple[str, str]], out: str, executed: bool) -> None:
+@ISOLATED
+def report(
+    notebook: str, parameters: Sequence[tuple[str, str]], out: str, executed: bool, isolated: bool
+) -> None:
     """Execute a notebook and publish it as one HTML page that needs no network."""
     from agentbench_lab import reports
 
@@ -61,12 +72,37 @@ def report(notebook: str, parameters: Sequence[tuple[str, str]], out: str, execu
         done = Path(notebook)
         page = reports.publish(done, Path(out) if out else None)
     else:
-        done, page = reports.report(notebook, given, out=Path(out) if out else None)
+        done, page = reports.report(notebook, given, out=Path(out) if out else None, isolated=isolated)
     for folder in reports.runs_of(done):
         from agentbench_lab.results.run import load_run
 
         print_run(load_run(folder), as_json=False)
     say(f"report: {near(page)}")
+
+
+@click.command()
+@click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK]...")
+@click.option("--out", default="", metavar="FOLDER", help="Where the pages go; default reports.")
+@ISOLATED
+def publish(notebooks: Sequence[str], out: str, isolated: bool) -> None:
+    """Execute notebooks, by default all, with their own default parameters, and publish them with an
+    index by question. One that fails does not stop the others: its older page stays, the index says
+    so, and the exit code is 3."""
+    from agentbench_lab import reports
+
+    def told(one: reports.Reported) -> None:
+        if one.page is None:
+            click.echo(f"failed: {one.problem}", err=True)
+        else:
+            say(f"{one.seconds:6.2f} s  {near(one.page)}")
+
+    done, index = reports.report_all(
+        notebooks, folder=Path(out) if out else None, isolated=isolated, each=told
+    )
+    failed = sum(one.page is None for one in done)
+    say(f"index: {near(index)} ({many(len(done) - failed, 'report')} made, {failed} failed)")
+    if failed:
+        sys.exit(EXIT_INCOMPLETE)
 
 
 @click.command()
@@ -95,4 +131,4 @@ def notebooks() -> None:
         say(line)
 
 
-COMMANDS = (lint, drivers, notebooks, report)
+COMMANDS = (lint, drivers, notebooks, report, publish)

@@ -1,20 +1,24 @@
 """Notebooks run strictly, and published as single HTML files that need no network.
 
-`report(notebook, parameters)` does both; `run_notebook` and `publish` are its halves; `runs_of`
-leads from an executed notebook to the runs that it shows.
+`report(notebook, parameters)` does both, and `report_all` does it for several with their own defaults; `run_notebook` and
+`publish` are the halves; `runs_of` leads from an executed notebook to the runs that it shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentbench_lab.cases import project_root
-from agentbench_lab.reports.execute import find_notebook, notebook_list, run_notebook
+from agentbench_lab.errors import LabError
+from agentbench_lab.reports.execute import find_notebook, notebook_list, project_notebooks, run_notebook
 from agentbench_lab.reports.html import publish, runs_of
+from agentbench_lab.reports.index import write_index
 
-__all__ = ["notebook_list", "publish", "report", "run_notebook", "runs_of"]
+__all__ = ["Reported", "notebook_list", "publish", "report", "report_all", "run_notebook", "runs_of"]
 
 
 def report(
@@ -22,15 +26,80 @@ def report(
     parameters: Mapping[str, Any] | None = None,
     *,
     out: Path | None = None,
+    isolated: bool = False,
     timeout: int | None = None,
 ) -> tuple[Path, Path]:
     """Run a notebook with these parameters and publish it: (the executed notebook, the HTML file).
 
     The executed notebook is kept beside the notebooks as `out-<name>.ipynb`; the HTML file is `out`, or
-    `reports/<name>.html` of the project. Raises LabError for a user's mistake and for a notebook that failed.
+    `reports/<name>.html` of the project. `isolated` and `timeout` are those of `run_notebook`. Raises LabError for a
+    user's mistake and for a notebook that failed.
     """
     path = find_notebook(notebook)
-    executed = run_notebook(
-        path, project_root() / "notebooks" / f"out-{path.stem}.ipynb", parameters or {}, timeout=timeout
-    )
+    _expect_charts(path)
+    executed = run_notebook(path, _executed(path), parameters or {}, isolated=isolated, timeout=timeout)
     return executed, publish(executed, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What became of one notebook of several: its page, or what went wrong; and the seconds that it took."""
+
+    notebook: str
+    page: Path | None
+    problem: str
+    seconds: float
+
+
+def report_all(
+    notebooks: Sequence[str | Path] = (),
+    *,
+    folder: Path | None = None,
+    isolated: bool = False,
+    each: Callable[[Reported], None] = lambda done: None,
+) -> tuple[list[Reported], Path]:
+    """Run and publish several notebooks with their own default parameters: (what became of each, the index).
+
+    Without names all of the project's. They run one after the other in this process, each in a namespace of its own
+    (`isolated`: each in a kernel). One that fails does not stop the others: its older page stays, and the index says so.
+    `each` is called as they are done. Raises LabError, before anything runs, for a notebook that is not there and for two
+    that would have one page.
+    """
+    paths = [find_notebook(name) for name in notebooks] if notebooks else project_notebooks()
+    names = [path.stem for path in paths]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise LabError(f"{twice!r} stands twice: both would be {twice}.html")
+    if not paths:
+        raise LabError(f"{project_root() / 'notebooks'}: no notebook")
+    where = folder if folder is not None else project_root() / "reports"
+    done = []
+    for path in paths:
+        began = time.perf_counter()
+        page, problem = None, ""
+        try:
+            _expect_charts(path)
+            executed = run_notebook(path, _executed(path), {}, isolated=isolated)
+            page = publish(executed, where / f"{path.stem}.html")
+        except LabError as error:
+            problem = str(error)
+        done.append(Reported(path.stem, page, problem, time.perf_counter() - began))
+        each(done[-1])
+    failed = {one.notebook: one.problem.partition("; kept as ")[0] for one in done if one.page is None}
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        return done, write_index(where, done=set(names) - failed.keys(), failed=failed)
+    except OSError as error:
+        raise LabError(f"{where}: cannot write there ({error.strerror})") from None
+
+
+def _executed(path: Path) -> Path:
+    return project_root() / "notebooks" / f"out-{path.stem}.ipynb"
+
+
+def _expect_charts(path: Path) -> None:
+    """Have the chart library made meanwhile, where the notebook looks as if it shows charts."""
+    from agentbench_lab.reports.live import prepare
+
+    if b"show_charts" in path.read_bytes():
+        prepare()

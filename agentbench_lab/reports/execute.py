@@ -1,4 +1,4 @@
-"""A notebook as a function: its declared parameters are checked before a kernel starts, and a failure says so.
+"""A notebook as a function: its declared parameters are checked before anything runs, and a failure says so.
 
 papermill guesses the types of what it is given and only warns about names that it does not know. Here the types that
 the notebook's own `parameters` cell declares decide, and whatever does not fit stops the run.
@@ -11,12 +11,11 @@ import json
 import math
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -146,21 +145,25 @@ def find_notebook(name: str | Path) -> Path:
         for candidate in (folder / wanted, folder / f"{wanted}.ipynb"):
             if candidate.is_file() and candidate.suffix == ".ipynb":
                 return candidate
-    there = {
-        path.stem
-        for folder in folders[1:]
-        for path in folder.glob("*.ipynb")
-        if not path.stem.startswith("out")
-    }
+    there = {path.stem for folder in folders[1:] for path in _kept(folder)}
     raise LabError(f"no notebook {str(name)!r}{did_you_mean(wanted.stem, there)}")
+
+
+def _kept(folder: Path) -> list[Path]:
+    """The notebooks of a folder by name, without what running leaves beside them."""
+    found = sorted(folder.glob("*.ipynb"))
+    return [path for path in found if not path.stem.startswith("out") and "failed" not in path.stem]
+
+
+def project_notebooks() -> list[Path]:
+    """The project's own notebooks, by name."""
+    return _kept(project_root() / "notebooks")
 
 
 def notebook_list() -> list[str]:
     """The project's notebooks for a terminal: name and question, and below each its parameters with their defaults."""
     lines = []
-    for path in sorted((project_root() / "notebooks").glob("*.ipynb")):
-        if path.stem.startswith("out") or "failed" in path.stem:
-            continue
+    for path in project_notebooks():
         notebook = read_notebook(path)
         title = next((cell.source.partition("\n")[0] for cell in notebook.cells), "").lstrip("# ")
         lines.append(f"{path.stem}  {title}")
@@ -199,14 +202,23 @@ def parameters_of(notebook: Any, name: str) -> dict[str, Declared]:
 
 
 def run_notebook(
-    path: str | Path, out: Path, parameters: Mapping[str, Any], *, timeout: int | None = None
+    path: str | Path,
+    out: Path,
+    parameters: Mapping[str, Any],
+    *,
+    isolated: bool = False,
+    timeout: int | None = None,
 ) -> Path:
     """Run a notebook into `out` with this interpreter, whatever kernel its metadata names; returns `out`.
 
-    Parameters are text as a command line gives it (or values already of the declared type). Each cell may take
-    `timeout` seconds. `out` is replaced only by a notebook that ran to its end; one that failed is kept as
-    `<stem of out>.failed.ipynb`, and LabError names the cell and what went wrong.
+    Parameters are text as a command line gives it (or values already of the declared type). The cells run in this
+    process, in a namespace of their own (`inprocess` says what is put back afterwards); `isolated` runs them by
+    papermill in a kernel instead. So does `timeout`, the seconds that each cell may take, as only a kernel can be
+    ended, and so does a call from within a notebook. `out` is replaced only by a notebook that ran to its end; one that
+    failed is kept as `<stem of out>.failed.ipynb`, and LabError names the cell and what went wrong.
     """
+    from agentbench_lab.reports import inprocess
+
     path, out = find_notebook(path), Path(out)
     values = resolve(parameters, parameters_of(read_notebook(path), path.name), path.name)
     failed = out.with_name(f"{out.stem}.failed.ipynb")
@@ -216,11 +228,16 @@ def run_notebook(
         os.close(handle)
     except OSError as error:
         raise LabError(f"{out.parent}: cannot write there ({error.strerror})") from None
-    draft = Path(name)
+    draft = Path(name).absolute()  # a cell may change the working folder
     draft.chmod(0o644)
-    draft.unlink()  # papermill writes it with its first cell; until then there is nothing to keep
+    draft.unlink()  # there is nothing to keep until a cell has run
     try:
-        problem = _execute(path, draft, values, timeout)
+        if isolated or timeout is not None or not inprocess.available():
+            from agentbench_lab.reports.kernel import run_in_kernel
+
+            problem = run_in_kernel(path, draft, values, timeout)
+        else:
+            problem = _run_here(path, draft, values)
         if problem is None:
             os.replace(draft, out)
             return out
@@ -233,81 +250,82 @@ def run_notebook(
             os.replace(draft, failed)
 
 
-def _execute(path: Path, draft: Path, values: dict[str, Any], timeout: int | None) -> str | None:
-    """Run it; what went wrong in one line, or None. Errors come in three families that share no base class."""
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
+def _run_here(path: Path, draft: Path, values: dict[str, Any]) -> str | None:
+    """Run a notebook in this process into `draft`; what went wrong in one line, or None."""
+    from importlib.metadata import version
 
-    # papermill would fill in braces of a path with parameters
-    source, target = (str(each).replace("{", "{{").replace("}", "}}") for each in (path, draft))
-    problem = None
+    from agentbench_lab.reports.inprocess import Stopped, run_cells
+
+    notebook = read_notebook(path)
+    injected = "injected-parameters"
+    notebook.cells = [cell for cell in notebook.cells if injected not in cell.metadata.get("tags", [])]
+    if values:
+        at = next(n for n, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
+        notebook.cells.insert(at + 1, _injected(values))
+    started = datetime.now(UTC)
+    exception: bool | None = None
     try:
-        papermill.execute_notebook(
-            source,
-            target,
-            parameters=values,
-            kernel_name="python3",
-            language="python",
-            kernel_manager_class=_kernel_manager(),
-            execution_timeout=timeout,
-            progress_bar=sys.stderr.isatty(),
-        )
-    except PapermillExecutionError as error:
-        first = [*str(error.evalue).strip().splitlines(), ""][0]
-        kind = "" if error.ename == LabError.__name__ else f"{error.ename}: "
-        problem = f"{path.name}: cell {error.cell_index} failed: {kind}{first}".rstrip(": ")
-    except CellTimeoutError:
-        problem = f"{path.name}: cell {_stopped(draft)} took longer than {timeout} s"
-    except DeadKernelError:
-        problem = f"{path.name}: the kernel died in cell {_stopped(draft)}"
-    if draft.is_file():
-        _relabel(draft, path.name)
-    return problem
+        run_cells(notebook)
+    except Stopped as stop:
+        exception = True
+        return failure(path.name, stop.index, stop.kind, stop.words)
+    except BaseException:
+        exception = True
+        raise
+    finally:
+        ended = datetime.now(UTC)
+        # as papermill writes it, so that whoever reads the one reads the other
+        notebook.metadata["papermill"] = {
+            "default_parameters": {},
+            "duration": round((ended - started).total_seconds(), 6),
+            "end_time": ended.isoformat(),
+            "environment_variables": {},
+            "exception": exception,
+            "input_path": path.name,
+            "output_path": None,
+            "parameters": values,
+            "start_time": started.isoformat(),
+            "version": version("papermill"),
+        }
+        write_notebook(notebook, draft)
+    return None
 
 
-def _relabel(draft: Path, name: str) -> None:
-    """The executed notebook says which notebook it is, by name only, and names the kernel that it ran with."""
+def _injected(values: Mapping[str, Any]) -> Any:
+    """The cell that overwrites the defaults, as papermill writes it."""
+    from nbformat import v4
+
+    source = "".join(["# Parameters\n", *(f"{name} = {_literal(value)}\n" for name, value in values.items())])
+    return v4.new_code_cell(source, metadata={"tags": ["injected-parameters"]})  # type: ignore[no-untyped-call]
+
+
+def _literal(value: Any) -> str:
+    """A parameter's value in Python, text in double quotes."""
+    if isinstance(value, str):
+        escaped = value.encode("unicode_escape").decode().replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return repr(value)
+
+
+def failure(notebook: str, cell: int, kind: str, words: str) -> str:
+    """What went wrong in a cell (numbered from 0 among all cells), in one line; a user's mistake speaks for itself."""
+    first = [*words.strip().splitlines(), ""][0]
+    named = "" if kind == LabError.__name__ else f"{kind}: "
+    return f"{notebook}: cell {cell} failed: {named}{first}".rstrip(": ")
+
+
+def write_notebook(notebook: Any, path: Path) -> None:
+    """Write an executed notebook; it names the kernel of this interpreter."""
     import nbformat
 
-    notebook = read_notebook(draft)
     notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook.metadata["papermill"] |= {"input_path": name, "output_path": None}
     text = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
-    draft.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-
-
-def _stopped(draft: Path) -> int | str:
-    """The number of the cell that had not completed, as in papermill's errors."""
-    if not draft.is_file():
-        return "1"
-    cells = enumerate(read_notebook(draft).cells)
-    return next((number for number, cell in cells if cell.cell_type == "code" and not answered(cell)), "?")
+    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
 def answered(cell: Any) -> bool:
     """Whether the kernel answered for a code cell: papermill calls one `completed` that died or ran out of time."""
     execution = cell.metadata.get("execution", {})
     return cell.execution_count is not None and (not execution or "shell.execute_reply" in execution)
-
-
-@cache
-def _kernel_manager() -> type:
-    """A kernel manager that always starts this interpreter: a kernel of that name may belong to another one."""
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    class ThisInterpreter(AsyncKernelManager):
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            argv = [
-                sys.executable,
-                "-m",
-                "ipykernel_launcher",
-                "-f",
-                "{connection_file}",
-                "--log-level=ERROR",
-            ]
-            return KernelSpec(argv=argv, display_name="Python 3", language="python")
-
-    return ThisInterpreter

@@ -1,6 +1,6 @@
 """An executed notebook as one HTML file that needs no network and no script, and gains by scripts where they run.
 
-Charts are inline SVG, replaced by the live chart when the one embedded bundle runs. What comes out of cells is data:
+Charts are inline SVG, replaced by the live chart when the one embedded library runs. What comes out of cells is data:
 HTML is reduced to a list of harmless elements, pictures are parsed and written again, JSON is escaped, and the
 page's own policy lets no other script run and no request leave.
 """
@@ -10,26 +10,32 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+
+import msgspec
 
 from agentbench_lab.cases import project_root
+from agentbench_lab.drilldown import DRILL_MIME, Drill
 from agentbench_lab.errors import LabError
 from agentbench_lab.reports.display import CHART_MIME, PARAMETERS_MIME
 from agentbench_lab.reports.execute import answered, read_notebook
 from agentbench_lab.reports.index import write_index
-from agentbench_lab.reports.page import page, resource
+from agentbench_lab.reports.links import linked, table_of
+from agentbench_lab.reports.live import data_of, library
+from agentbench_lab.reports.page import page
+from agentbench_lab.reports.pictures import figure
 from agentbench_lab.results.run import write_file
 from agentbench_lab.tables import RUN_MIME
 
 MOST_BYTES = 1_300_000
 """A page that would be larger with the chart library in it stays without: its charts are pictures only."""
 
-_SVG = "http://www.w3.org/2000/svg"
 _TAGS = re.findall(
     r"\w+",
     """a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i kbd li
@@ -57,7 +63,7 @@ def publish(executed: Path, out: Path | None = None) -> Path:
         where.parent.mkdir(parents=True, exist_ok=True)
         write_file(where, render(notebook, name).encode())
         if out is None:
-            write_index(where.parent)
+            write_index(where.parent, done=[name])
     except OSError as error:
         raise LabError(f"{where}: cannot write there ({error.strerror})") from None
     return where
@@ -88,11 +94,25 @@ def runs_of(executed: Path) -> list[Path]:
     return [Path(path) for path in found if path]
 
 
+@dataclass
+class _Shown:
+    """What a page has shown so far: its charts' specifications, and the drill-downs that it has or will have."""
+
+    specs: list[Any]
+    drills: list[Drill]
+    names: Mapping[tuple[str, str], str]
+    drilled: int = 0
+
+
 def render(notebook: Any, name: str) -> str:
     """The page. The first cell is its header, and the first chart's title its claim."""
     header = ""
     main: list[str] = []
-    specs: list[Any] = []
+    found = list(outputs(notebook))
+    drills = [drill for data in found if (drill := _drill(data)) is not None]
+    # the first drill-down that knows a word is where it leads
+    names = ChainMap(*(drill.names(f"d{number}") for number, drill in enumerate(drills, 1)))
+    so_far = _Shown([], drills, names)
     for number, cell in enumerate(notebook.cells):
         tags = cell.metadata.get("tags", [])
         if _UNSEEN.intersection(tags):
@@ -103,7 +123,7 @@ def render(notebook: Any, name: str) -> str:
             else:
                 main.append(_markdown(cell.source))
         elif cell.cell_type == "code":
-            shown = _outputs(cell, specs)
+            shown = _outputs(cell, so_far)
             folded = _code(cell.source) if cell.source.strip() and "hide-input" not in tags else ""
             if "setup" in tags:
                 shown, folded = [], "\n".join([*shown, folded])
@@ -111,7 +131,7 @@ def render(notebook: Any, name: str) -> str:
             if folded:
                 summary = "Parameters and setup" if "setup" in tags else "Code"
                 main.append(f'<details class="code"><summary>{summary}</summary>{folded}</details>')
-    found = list(outputs(notebook))
+    specs = so_far.specs
     runs = [data[RUN_MIME] for data in found if RUN_MIME in data]
     title = re.search(r"^# (.+)$", notebook.cells[0].source if notebook.cells else "", re.MULTILINE)
     facts = {
@@ -119,6 +139,7 @@ def render(notebook: Any, name: str) -> str:
         "date": str(runs[-1].get("started_at", ""))[:10] if runs else "",
         "commit": str(runs[-1].get("commit", "")) if runs else "",
         "evidence": ", ".join(sorted({kind for run in runs for kind in run.get("evidence", [])})),
+        "trials": "; ".join(_counts(run) for run in runs),
     }
     echoed = [data[PARAMETERS_MIME] for data in found if PARAMETERS_MIME in data]
     shell = partial(
@@ -129,25 +150,21 @@ def render(notebook: Any, name: str) -> str:
         footer=_footer(notebook, name, runs, echoed),
         facts=facts,
     )
-    tag = '<script type="application/json" data-figure="chart-{}">{}</script>\n'
-    data = "".join(tag.format(number, _json(spec)) for number, spec in enumerate(specs, 1))
-    live = shell(data=data, script=_bundle() if specs else "")
-    return live if len(live.encode()) <= MOST_BYTES else shell()
+    if not specs:
+        return shell()
+    held, scripts = library()
+    page_with_it = shell(data=data_of(specs) + held, scripts=scripts)
+    return page_with_it if len(page_with_it.encode()) <= MOST_BYTES else shell()
 
 
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and vega-embed with our few lines, as one script; "" when it cannot stand inside an element."""
-    import vl_convert
-
-    script = vl_convert.javascript_bundle(resource("hydrate.js"))
-    return "" if re.search(r"</script|<!--", script, re.IGNORECASE) else script
-
-
-def _json(value: Any) -> str:
-    """JSON that may stand inside a script element: it holds no character that ends or opens one."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+def _drill(data: Mapping[str, Any]) -> Drill | None:
+    """The drill-down that an output holds; None when it holds none, or one that is not of today's form."""
+    if DRILL_MIME not in data:
+        return None
+    try:
+        return msgspec.convert(data[DRILL_MIME], Drill)
+    except msgspec.ValidationError:
+        return None
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------
@@ -192,8 +209,8 @@ def _code(source: str) -> str:
     return str(Highlight2HTML(pygments_lexer="ipython3")(source))  # type: ignore[no-untyped-call]
 
 
-def _outputs(cell: Any, specs: list[Any]) -> list[str]:
-    """A cell's outputs as HTML. Specifications of charts are added to `specs`; what went to stderr is left out."""
+def _outputs(cell: Any, so_far: _Shown) -> list[str]:
+    """A cell's outputs as HTML, which are then shown so far; what went to stderr is left out."""
     made = []
     for output in cell.outputs:
         if output.output_type == "stream":
@@ -203,8 +220,11 @@ def _outputs(cell: Any, specs: list[Any]) -> list[str]:
         data = output.get("data", {})
         words = data.get("text/plain", "")
         if CHART_MIME in data and "image/svg+xml" in data:
-            specs.append(data[CHART_MIME])
-            made.append(_figure(data["image/svg+xml"], words, len(specs)))
+            so_far.specs.append(data[CHART_MIME])
+            made.append(figure(data["image/svg+xml"], words, len(so_far.specs)))
+        elif _drill(data) is not None:
+            so_far.drilled += 1
+            made.append(so_far.drills[so_far.drilled - 1].html(f"d{so_far.drilled}"))
         elif "image/svg+xml" in data or "image/png" in data:
             kind = "image/svg+xml" if "image/svg+xml" in data else "image/png"
             content = data[kind].replace("\n", "")
@@ -216,7 +236,7 @@ def _outputs(cell: Any, specs: list[Any]) -> list[str]:
             )
         elif "text/html" in data:
             html = _clean(data["text/html"])
-            made.append(f'<div class="output">{html}</div>' if html.strip() else "")
+            made.append(linked(table_of(html), so_far.names) if html.strip() else "")
         elif "text/markdown" in data:
             made.append(_markdown(data["text/markdown"]))
         elif words:
@@ -224,60 +244,11 @@ def _outputs(cell: Any, specs: list[Any]) -> list[str]:
     return [html for html in made if html]
 
 
-def _figure(svg: str, words: str, number: int) -> str:
-    return (
-        f'<figure><div class="chart" id="chart-{number}" role="img" aria-label="{escape(words)}">{_svg(svg, number)}</div>'
-        f"<figcaption><details><summary>Figure {number} in words</summary><p>{escape(words)}</p></details></figcaption></figure>"
+def _counts(run: Mapping[str, Any]) -> str:
+    counts = run.get("counts", {})
+    return ", ".join(
+        f"{counts[what]} {what}" for what in ("asked", "judged", "excluded", "missing") if what in counts
     )
-
-
-_DRAWN = frozenset(
-    [
-        "svg",
-        "g",
-        "path",
-        "rect",
-        "circle",
-        "ellipse",
-        "line",
-        "polyline",
-        "polygon",
-        "text",
-        "tspan",
-        "defs",
-        "clipPath",
-        "linearGradient",
-        "radialGradient",
-        "stop",
-        "title",
-        "desc",
-    ]
-)
-"""What a chart may be drawn with; nothing that runs, moves, fetches or styles beyond itself."""
-_OUTSIDE = re.compile(r"url\(\s*+['\"]?+(?!#)|\\", re.IGNORECASE)
-"""An address that is not within the picture, or a sign by which one may be hidden."""
-
-
-def _svg(svg: str, number: int) -> str:
-    """The picture, parsed and written again: ids of its own, nothing that runs, nothing that is fetched."""
-    ElementTree.register_namespace("", _SVG)
-    root = ElementTree.fromstring(svg)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag.rpartition("}")[2] not in _DRAWN:
-                parent.remove(child)
-    for element in root.iter():
-        for name, value in list(element.attrib.items()):
-            plain = name.rpartition("}")[2]
-            if plain.startswith("on") or plain in ("href", "style") or _OUTSIDE.search(value):
-                del element.attrib[name]
-            elif plain == "id":
-                element.set(name, f"chart-{number}-{value}")
-            elif "url(" in value.lower():
-                own = re.compile(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)", re.IGNORECASE)
-                element.set(name, own.sub(rf"url(#chart-{number}-\1)", value))
-    root.set("aria-hidden", "true")  # the figure's own text says it all; marks would say it twice
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _claim(spec: Mapping[str, Any]) -> str:
@@ -305,13 +276,12 @@ def _footer(
     ]
     for run in runs:
         suites = (f"{suite['name']} {suite['digest'][:16]}" for suite in run.get("suites", []))
-        counts = (f"{count} {what}" for what, count in run.get("counts", {}).items())
         facts += [
             ("Stamp", run.get("stamp", "")),
             ("Commit", run.get("commit", "") or "unknown"),
             ("Suite and digest", "; ".join(suites)),
             ("Evidence", ", ".join(run.get("evidence", []))),
-            ("Trials", ", ".join(counts)),
+            ("Trials", _counts(run)),
             ("Versions", ", ".join(f"{key} {value}" for key, value in run.get("versions", {}).items())),
             ("Run", f"{Path(run.get('path') or 'not saved').name}, started {run.get('started_at', '')}"),
         ]

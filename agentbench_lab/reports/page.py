@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -19,13 +19,15 @@ def page(
     footer: str,
     facts: Mapping[str, str],
     data: str = "",
-    script: str = "",
+    scripts: Sequence[str] = (),
 ) -> str:
-    """The shell around ready HTML; `title` and `facts` are text. Only `script`, by its digest, may run in it."""
-    allowed = "'none'"
-    if script:
-        allowed = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        data += f"<script>{script}</script>\n"
+    """The shell around ready HTML; `title` and `facts` are text.
+
+    Only `scripts`, by their digests, may run in it; the first is put into the page, and has the others run.
+    """
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
+    if scripts:
+        data += f"<script>{scripts[0]}</script>\n"
     return Template(resource("page.html")).substitute(
         title=escape(title),
         style=resource("report.css").strip(),
@@ -38,6 +40,11 @@ def page(
         footer=footer,
         scripts=data,
     )
+
+
+@cache
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 @cache

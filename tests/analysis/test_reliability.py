@@ -229,7 +229,7 @@ def test_the_published_figures_of_tau_bench() -> None:
 
 def test_the_table_shows_every_rate_with_interval_and_cases() -> None:
     text = str(tables.reliability(metrics.reliability(HAND)))
-    (line,) = (line for line in text.splitlines() if line.startswith("pass^1"))
+    (line,) = (line for line in text.splitlines() if line.startswith("k = 1"))
     assert "61% [" in line
     assert "3 of 4 cases" in line
     assert "8/12" in line

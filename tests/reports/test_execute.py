@@ -61,11 +61,13 @@ def printed(path: Path) -> str:
     return "".join(texts)
 
 
-def test_parameters_arrive_as_declared(tmp_path: Path) -> None:
-    """The table of ways in which papermill's guess goes wrong, through a real kernel, which is this interpreter's."""
+@pytest.mark.parametrize("isolated", [False, True])
+def test_parameters_arrive_as_declared(tmp_path: Path, isolated: bool) -> None:
+    """The table of ways in which papermill's guess goes wrong; a kernel, where there is one, is this interpreter's."""
     show = "import json, sys\nprint(json.dumps([commit, case, version, at, strict, ks, limit, k]), sys.executable)"
     path = notebook(tmp_path / "a {b}.ipynb", show)
-    out = run_notebook(path, tmp_path / "out {c}.ipynb", {name: text for name, (text, _) in TYPED.items()})
+    given = {name: text for name, (text, _) in TYPED.items()}
+    out = run_notebook(path, tmp_path / "out {c}.ipynb", given, isolated=isolated)
     values, _, python = printed(out).strip().rpartition(" ")
     assert json.loads(values) == [value for _, value in TYPED.values()]
     assert python == sys.executable
@@ -95,8 +97,8 @@ def test_parameters_arrive_as_declared(tmp_path: Path) -> None:
         ("ks", "{"),
     ],
 )
-def test_what_does_not_fit_never_starts_a_kernel(tmp_path: Path, name: str, text: str) -> None:
-    """The notebook is not touched by papermill at all: no output, no draft."""
+def test_what_does_not_fit_never_starts_anything(tmp_path: Path, name: str, text: str) -> None:
+    """The notebook is not touched at all: no output, no draft."""
     path = notebook(tmp_path / "n.ipynb", "raise SystemExit(3)")
     with pytest.raises(LabError, match=rf"^n\.ipynb: parameter '{name}' is .+, not '"):
         run_notebook(path, tmp_path / "out.ipynb", {name: text})
@@ -182,23 +184,31 @@ def test_exactly_one_parameters_cell(tmp_path: Path, cells: int) -> None:
         run_notebook(path, tmp_path / "out.ipynb", {})
 
 
+FAILS = ("raise ValueError('first line\\nsecond')", r"cell 2 failed: ValueError: first line; kept as ")
+
+
 @pytest.mark.parametrize(
-    ("cell", "timeout", "says"),
+    ("cell", "says", "how"),
     [
-        ("raise ValueError('first line\\nsecond')", None, r"cell 2 failed: ValueError: first line; kept as "),
-        ("import os; os._exit(1)", None, r"the kernel died in cell 2; kept as "),
-        ("import time; time.sleep(60)", 1, r"cell 2 took longer than 1 s; kept as "),
+        (*FAILS, {}),
+        (*FAILS, {"isolated": True}),
+        ("1 +", r"cell 2 failed: SyntaxError: .+; kept as ", {}),
+        ("raise SystemExit(3)", r"cell 2 failed: SystemExit: 3; kept as ", {}),
+        ("input()", r"cell 2 failed: EOFError: EOF when reading a line; kept as ", {}),
+        ("import os; os._exit(1)", r"the kernel died in cell 2; kept as ", {"isolated": True}),
+        ("import time; time.sleep(60)", r"cell 2 took longer than 1 s; kept as ", {"timeout": 1}),
     ],
 )
+@pytest.mark.filterwarnings("ignore:To exit")
 def test_a_failed_notebook_is_kept_and_replaces_nothing(
-    tmp_path: Path, cell: str, timeout: int | None, says: str
+    tmp_path: Path, cell: str, says: str, how: dict[str, Any]
 ) -> None:
     """Three families of errors, one clear line each; the earlier product stays, byte for byte."""
     path = notebook(tmp_path / "n.ipynb", "print('before')", cell, parameters="k: int = 1")
     out = tmp_path / "out.ipynb"
     out.write_text("earlier", encoding="utf-8")
     with pytest.raises(LabError, match=rf"^n\.ipynb: {says}.*out\.failed\.ipynb$") as error:
-        run_notebook(path, out, {}, timeout=timeout)
+        run_notebook(path, out, {}, **how)
     assert "\n" not in str(error.value)
     assert out.read_text(encoding="utf-8") == "earlier"
     assert printed(tmp_path / "out.failed.ipynb").startswith("before")

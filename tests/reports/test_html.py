@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -17,6 +18,7 @@ from agentbench_lab import charts, tables
 from agentbench_lab.errors import LabError
 from agentbench_lab.reports import html, publish, runs_of
 from agentbench_lab.reports.index import write_index
+from agentbench_lab.reports.pictures import redrawn
 
 from ..drawing import NASTY, NASTY_ID, RUN, executed, ladder, report, strip
 
@@ -67,7 +69,7 @@ def test_text_from_a_case_cannot_break_out(tmp_path: Path) -> None:
     """As many scripts as for a harmless request, no image, the request character for character, the id literally."""
     harmless = page(tmp_path)
     found = page(tmp_path, request=REQUEST, case_id=NASTY_ID)
-    assert found.count("script") == harmless.count("script") == 3
+    assert found.count("script") == harmless.count("script") == 4
     assert found.count("img") == 0
     requests = {
         row["request"]
@@ -85,7 +87,7 @@ def test_text_from_a_case_cannot_break_out(tmp_path: Path) -> None:
 def test_hostile_names_stay_text_in_every_place(tmp_path: Path) -> None:
     """Driver and group reach titles, axes, descriptions and the head."""
     found = page(tmp_path, drivers=(NASTY,), groups=[NASTY, '"];alert(1)//'])
-    assert found.count("script") == 3
+    assert found.count("script") == 4
     assert found.count("img") == 0
     assert next(
         said["content"] for _, said in found.elements if said.get("name") == "report-claim"
@@ -93,7 +95,7 @@ def test_hostile_names_stay_text_in_every_place(tmp_path: Path) -> None:
 
 
 def test_nothing_is_fetched(tmp_path: Path) -> None:
-    """Addresses lead nowhere but into the page; the policy allows no request, and one script by its digest."""
+    """Addresses lead nowhere but into the page; the policy allows no request, and two scripts by their digests."""
     found = page(tmp_path)
     for name, said in found.elements:
         assert name not in ("link", "iframe", "object", "embed", "base", "img")
@@ -106,8 +108,13 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
     policy = next(said["content"] for _, said in found.elements if said.get("http-equiv"))
     assert policy.startswith("default-src 'none'")
     (script,) = [text for said, text in found.scripts if not said.get("type")]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in policy
+    (packed,) = [text for said, text in found.scripts if said.get("id") == "packed"]
+    library = gzip.decompress(base64.b64decode(packed))
+    digests = [
+        base64.b64encode(hashlib.sha256(each).digest()).decode() for each in (script.encode(), library)
+    ]
+    assert f"script-src 'sha256-{digests[0]}' 'sha256-{digests[1]}';" in policy
+    assert b"script[data-figure]" in library
     assert "unsafe-eval" not in policy
 
 
@@ -153,11 +160,13 @@ def test_an_ever_larger_page_loses_its_scripts_not_its_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the limit it is published as pictures only."""
-    monkeypatch.setattr(html, "MOST_BYTES", 500_000)
+    page(tmp_path)
+    assert (tmp_path / "page.html").stat().st_size < 800_000
+    monkeypatch.setattr(html, "MOST_BYTES", 300_000)
     found = page(tmp_path)
     assert found.count("script") == 0
     assert found.count("svg") == 2
-    assert (tmp_path / "page.html").stat().st_size < 500_000
+    assert (tmp_path / "page.html").stat().st_size < 300_000
 
 
 def test_foreign_output_is_made_harmless(tmp_path: Path) -> None:
@@ -180,7 +189,9 @@ def test_foreign_output_is_made_harmless(tmp_path: Path) -> None:
     (picture,) = [said for tag, said in found.elements if tag == "img"]
     assert picture["src"].startswith("data:image/svg+xml;base64,")
     assert picture["alt"] == 'a "picture"'
-    assert not [said for _, said in found.elements if "onclick" in said or "href" in said]
+    assert not [
+        said for _, said in found.elements if "onclick" in said or said.get("href", "#content") != "#content"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +278,7 @@ def test_our_charts_lose_nothing_by_that(tmp_path: Path) -> None:
 
     for chart in (charts.ladder(ladder(strip(("a", "b")))), charts.outcomes(strip(excluded=1))):
         drawn = _bundle(chart.to_dict())["image/svg+xml"]
-        kept = html._svg(drawn, 1)
+        kept = redrawn(drawn, 1)
         for mark in ("<path", "<text", "<rect", "<g", "<clipPath", "<line"):
             assert kept.count(mark) == drawn.count(mark), mark
         assert "style=" not in drawn.replace("<style", "")
@@ -316,7 +327,7 @@ def test_the_page_is_named_after_its_notebook(tmp_path: Path, monkeypatch: pytes
     made = publish(report(tmp_path / "out.ipynb", strip()))
     assert made == tmp_path / "reports" / "run_ladder.html"
     index = Page(tmp_path / "reports" / "index.html")
-    assert [said["href"] for tag, said in index.elements if tag == "a"] == ["run_ladder.html"]
+    assert [said["href"] for tag, said in index.elements if tag == "a"] == ["#content", "run_ladder.html"]
     for said in ("How high?", "stub reaches TOOL-5; gated at", "2026-11-29", "simulated", "0123abc"):
         assert said in index.text, said
 
@@ -329,8 +340,11 @@ def test_the_index_escapes_and_counts(tmp_path: Path) -> None:
     publish(executed(tmp_path / "p.ipynb", {"text/plain": "x"}), tmp_path / "b.html")
     found = Page(write_index(tmp_path))
     assert found.count("article") == 2
-    assert found.count("script") == found.count("img") == 0
+    assert found.count("script") == 0
     assert NASTY in found.text
+    (picture,) = [said for tag, said in found.elements if tag == "img"]
+    assert picture["src"].startswith("data:image/svg+xml;base64,")
+    assert NASTY in picture["alt"]
 
 
 def test_a_published_notebook_leads_to_its_run(tmp_path: Path) -> None:

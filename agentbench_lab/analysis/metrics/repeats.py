@@ -81,11 +81,16 @@ def per_case(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
 def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
     """How many cases were solved how often, by arm: the counts that pass^k is made of.
 
-    Columns: driver, model, scaffold, judged (trials of a case), solved (from 0 to judged, also where no case is such),
+    Columns: driver, model, scaffold, evidence, judged (trials of a case), solved (from 0 to judged, also where no case is such),
     cases. Where cases differ in their judged trials, each number of trials has its own histogram.
     """
-    counts = per_case(trials).group_by(*ARM, "judged", "solved", maintain_order=True).agg(pl.len().alias("n"))
-    arms = counts.select(*ARM).unique(maintain_order=True).with_row_index("arm")
+    cases = per_case(trials)
+    counts = cases.group_by(*ARM, "judged", "solved", maintain_order=True).agg(pl.len().alias("n"))
+    arms = (
+        cases.group_by(*ARM, maintain_order=True)
+        .agg(pl.col("evidence").str.split(", ").explode().unique().sort().str.join(", "))
+        .with_row_index("arm")
+    )
     return (
         counts.select(*ARM, "judged")
         .unique()
@@ -94,7 +99,7 @@ def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         .join(counts, on=[*ARM, "judged", "solved"], how="left", nulls_equal=True)
         .join(arms, on=ARM, how="left", nulls_equal=True)
         .sort("arm", "judged", "solved")
-        .select(*ARM, "judged", "solved", pl.col("n").fill_null(0).cast(pl.Int64).alias("cases"))
+        .select(*ARM, "evidence", "judged", "solved", pl.col("n").fill_null(0).cast(pl.Int64).alias("cases"))
     )
 
 

@@ -1,0 +1,172 @@
+"""From a number to its trials: every trial is counted, failures come first, and nothing of a trial's own is markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+import agentbench_lab as lab
+from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, drill
+from agentbench_lab.results.run import Run
+from agentbench_lab.transcripts import Transcript
+
+from .doing import knows, write_suite
+from .drawing import NASTY
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_suite(tmp_path_factory.mktemp("suite"))
+
+
+@pytest.fixture(scope="module")
+def two(suite: Path) -> Run:
+    """14 cases by the best driver and by one that refuses all (3 of them rightly), twice each."""
+    return lab.evaluate(suite, [knows, "refuse_all"], trials=2, save_run=False)
+
+
+class Parsed(HTMLParser):
+    """Ids, links, and elements of a section."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.open: list[str] = []
+        self.folded: dict[str, int] = {}
+        self.tags: set[str] = set()
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, Any]]) -> None:
+        said = dict(attrs)
+        self.tags.add(tag)
+        self.open.append(tag)
+        if "id" in said:
+            self.ids.append(said["id"])
+            self.folded[said["id"]] = self.open.count("details")
+        if "href" in said:
+            self.links.append(said["href"])
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_every_trial_is_counted_and_can_be_reached(two: Run) -> None:
+    """Each link leads to an id of the section, each trial has one, and lies folded in its rung's list."""
+    found = drill(two)
+    assert found.trials == len(found.lines) == 56
+    assert found.note == "56 trials, all of them in full."
+    assert sum(cell.trials for cell in found.cells) == 56
+    arms = [cell.arm for cell in found.cells]
+    assert len(set(arms)) == 2
+    assert found.cells[0] == Cell(
+        arms[0], "TOOL-0", trials=4, judged=4, solved=4, completed=4, hallucinated=0
+    )
+    read = Parsed(found.html("d7"))
+    assert len(read.ids) == len(set(read.ids))
+    assert {link.removeprefix("#") for link in read.links} <= set(read.ids)
+    trials = [name for name in read.ids if name.startswith("d7-t")]
+    assert len(trials) == 56
+    assert {read.folded[name] for name in trials} == {2}
+    linked = [link for link in read.links if link.startswith("#d7-t")]
+    assert len(linked) == 2 * 56  # by outcome, and by case
+
+
+def test_failures_come_first_and_what_is_left_out_is_said(two: Run) -> None:
+    """With little room only failures are there, in turn from each rung."""
+    failed = sum(not each for each in two.trials.column("solved").to_pylist())
+    assert failed == 26  # refuse_all is right in one case of 14
+    small = drill(two, most_bytes=24_000)
+    assert len(small.html().encode()) <= 24_000
+    kinds = [line.cls for line in small.lines]
+    assert kinds == sorted(kinds, key=["unsafe", "safe_non_success", "excluded", "success"].index)
+    assert "success" not in kinds
+    # every rung but TOOL-2 has failures: one of each before the second of any
+    assert len({line.group for line in small.lines[:9]}) == 9
+    full = sum(line.full is not None for line in small.lines)
+    assert 0 < full < len(small.lines) < 26
+    left = 56 - len(small.lines)
+    assert small.note == (
+        f"56 trials: {len(small.lines)} listed, {full} of them in full, failures first. "
+        f"{left} are left out, to keep this page small. The run was not saved."
+    )
+    assert f"{len([line for line in small.lines if line.group == 'TOOL-0'])} of 4 listed" in small.html()
+    assert [cell.trials for cell in small.cells] == [cell.trials for cell in drill(two).cells]
+
+
+def test_words_of_tables_lead_to_their_arm(two: Run) -> None:
+    """A rung, an outcome, a case and a trial; without an arm, the first that has it."""
+    found = drill(two)
+    names = found.names("d1")
+    first, second = dict.fromkeys(cell.arm for cell in found.cells)
+    cells = [(cell.arm, cell.group) for cell in found.cells]
+    assert names[second, "TOOL-3"] == f"d1-g{cells.index((second, 'TOOL-3'))}"
+    assert names["", "TOOL-3"] == names[first, "TOOL-3"] != names[second, "TOOL-3"]
+    assert names[second, "over_refusal"].startswith("d1-o")
+    assert (first, "over_refusal") not in names
+    numbers = {f"d1-t{line.number}": (line.arm, line.case, line.trial) for line in found.lines}
+    assert numbers[names[second, "t3-two #2"]] == (second, "t3-two", 2)
+
+
+def test_it_survives_the_notebook_it_is_kept_in(two: Run) -> None:
+    """As JSON and back: the page makes the same section of it."""
+    found = drill(two)
+    data = msgspec.json.decode(msgspec.json.encode(found._repr_mimebundle_()[DRILL_MIME]))
+    assert msgspec.convert(data, Drill).html() == found._repr_html_()
+
+
+def talks(task: Any, tools: Any, ctx: Any) -> Transcript:
+    messages = [{"role": "user", "content": task.request}]
+    messages += [{"role": "assistant", "content": f"{n} {NASTY} {'x' * 2000}"} for n in range(9)]
+    print("printed")
+    return Transcript(refused=True, messages=(*messages, {"role": "tool", "content": "", "calls": [1]}))
+
+
+def test_what_was_said_is_there_bounded_and_harmless(suite: Path) -> None:
+    """Messages and prints; the rest is counted; text of a case is text."""
+    run = lab.evaluate(suite, talks, group="TOOL-0", save_run=False)
+    found = drill(run)
+    rows = [row for row in found.lines[0].full or () if not isinstance(row, str)]
+    said = [text for who, text in rows if who == "assistant"]
+    assert [len(text) for text in said] == [1500] * 3
+    assert said[0].startswith(f"0 {NASTY}")
+    assert ("…", "7 more messages in transcripts.parquet of the run's folder") in rows
+    assert ("stdout", "printed\n") in rows
+    read = Parsed(found.html())
+    assert not read.tags & {"script", "img"}
+
+
+def test_an_imported_run_has_lines_and_no_calls(two: Run) -> None:
+    """What its file does not have is not made up."""
+    empty = {name: getattr(two, name).slice(0, 0) for name in ("calls", "transcripts")}
+    found = drill(msgspec.structs.replace(two, product=(), **empty))
+    assert found.trials == len(found.lines) == 56
+    assert "not in the file" in found.html()
+
+
+def test_excluded_trials_have_their_place(two: Run) -> None:
+    """After the failures, with the reason and its owner, and out of what was judged."""
+    trials = two.trials
+    count = trials.num_rows
+    for name, value in {"excluded": "no disk", "excluded_owner": "harness"}.items():
+        at = trials.schema.get_field_index(name)
+        trials = trials.set_column(at, trials.schema.field(name), pa.array([value] + [None] * (count - 1)))
+    for name in ("outcome", "outcome_class", "solved", "completed", "hallucinated"):
+        at = trials.schema.get_field_index(name)
+        values = [None, *trials.column(name).to_pylist()[1:]]
+        trials = trials.set_column(
+            at, trials.schema.field(name), pa.array(values, trials.schema.field(name).type)
+        )
+    found = drill(msgspec.structs.replace(two, trials=trials))
+    (line,) = [line for line in found.lines if line.cls == "excluded"]
+    assert (line.outcome, line.why) == ("excluded", "no disk")
+    assert "excluded by harness: no disk" in line.ended
+    assert sum(cell.judged for cell in found.cells) == 55
+    assert re.search(r"1 excluded", found.html())

@@ -1,12 +1,8 @@
-"""The published report in headless Chromium with the network off: marks, no console error, no request."""
+"""A published report with hostile cases in headless Chromium, the network off: marks, no console error, no request."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,35 +10,9 @@ import pytest
 from agentbench_lab.reports import publish
 
 from ..drawing import NASTY, report, strip
+from .conftest import Browser
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-
-CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium or chromedriver is not installed"),
-]
-ARGUMENTS = """--headless=new --no-sandbox --disable-gpu --disable-background-networking --disable-component-update
---disable-sync --no-first-run --window-size=900,1200"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One browser that cannot reach any network, with a profile of its own."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ARGUMENTS.split():
-        options.add_argument(argument)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(CHROMEDRIVER))
-    try:
-        driver.execute_cdp_cmd("Network.enable", {})
-        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-        driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-        yield driver
-    finally:
-        driver.quit()
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -52,75 +22,62 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(report(folder / "out.ipynb", strip(request=NASTY, cases=6)), folder / "page.html")
 
 
-def requests(browser: Any) -> list[str]:
-    """The addresses asked for since the last look."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [
-        each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"
-    ]
-
-
-def opened(browser: Any, page: Path, *, scripts: bool = True) -> list[str]:
-    """Open the page; what it asked for."""
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
-    browser.get("about:blank")
-    requests(browser)
-    browser.get_log("browser")
-    browser.get(page.as_uri())
-    return requests(browser)
-
-
 MARKS = "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('svg path').length)"
-LIVE = "return [...document.querySelectorAll('.chart')].filter(c => c.dataset.live).length"
+BOTH_LIVE = "return document.querySelectorAll('[data-live]').length === 2"
 
 
-def test_both_charts_come_alive(browser: Any, page: Path) -> None:
-    """Scripts run: live charts with their marks and their text, a quiet console, the one file and nothing else."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    asked = opened(browser, page)
-    WebDriverWait(browser, 20).until(lambda it: it.execute_script(LIVE) == 2)
-    pair, tiles = browser.execute_script(MARKS)
+def test_both_charts_come_alive(browser: Browser, page: Path) -> None:
+    """The packed library runs: live charts with their marks and text, a quiet console, the one file and nothing else."""
+    asked = browser.open(page)
+    browser.until(BOTH_LIVE)
+    pair, tiles = browser.run(MARKS)
     assert pair >= 40
     assert tiles >= 60
-    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
-    assert asked + requests(browser) == [page.as_uri()]
-    labels = browser.execute_script(
-        "return [...document.querySelectorAll('[role=img]')].map(c => c.ariaLabel)"
-    )
+    assert browser.complaints() == []
+    assert asked + browser.requests() == [page.as_uri()]
+    labels = browser.run("return [...document.querySelectorAll('[role=img]')].map(c => c.ariaLabel)")
+    assert len(labels) == 2
     assert all("stub" in label for label in labels)
-    assert browser.execute_script("return [window.hit, document.images.length]") == [None, 0]
+    assert browser.run("return [window.hit, document.images.length]") == [None, 0]
 
 
-def test_pointing_at_a_tile_says_what_it_is(browser: Any, page: Path) -> None:
+def test_pointing_at_a_tile_says_what_it_is(browser: Browser, page: Path) -> None:
     """The tooltip shows the case and its request, as text."""
     from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.support.ui import WebDriverWait
 
-    opened(browser, page)
-    WebDriverWait(browser, 20).until(lambda it: it.execute_script(LIVE) == 2)
-    tile = browser.find_elements("css selector", "#chart-2 .mark-rect path")[0]
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", tile)
-    ActionChains(browser).move_to_element(tile).perform()
-    WebDriverWait(browser, 5).until(
-        lambda it: it.find_elements("css selector", "#vg-tooltip-element.visible")
-    )
-    said = browser.find_element("css selector", "#vg-tooltip-element").text
+    browser.open(page)
+    browser.until(BOTH_LIVE)
+    tile = browser.find("#chart-2 .mark-rect path")[0]
+    browser.run("arguments[0].scrollIntoView({block: 'center'})", tile)
+    ActionChains(browser.driver).move_to_element(tile).perform()
+    said = browser.until("return document.querySelector('#vg-tooltip-element.visible')?.innerText", seconds=5)
     assert "TOOL-0-0" in said
     assert NASTY in said
-    assert browser.execute_script("return window.hit") is None
+    assert browser.run("return window.hit") is None
 
 
-def test_without_scripts_the_pictures_stand(browser: Any, page: Path) -> None:
+def test_without_scripts_the_pictures_stand(browser: Browser, page: Path) -> None:
     """The same page with scripts disabled: both pictures, drawn, and still no request."""
+    assert browser.open(page, scripts=False) == [page.as_uri()]
+    charts = browser.find(".chart [role=img] > svg")
+    assert len(charts) == 2
+    assert all(len(chart.find_elements("css selector", "path")) >= 40 for chart in charts)
+    assert all(chart.size["width"] > 500 and chart.size["height"] > 200 for chart in charts)
+
+
+def test_without_the_means_to_unpack_the_pictures_stand_too(browser: Browser, page: Path) -> None:
+    """An older browser has no DecompressionStream: nothing breaks, nothing complains."""
+    source = "delete globalThis.DecompressionStream"
+    added = browser.command("Page.addScriptToEvaluateOnNewDocument", source=source)
     try:
-        assert opened(browser, page, scripts=False) == [page.as_uri()]
-        charts = browser.find_elements("css selector", ".chart > svg")
-        assert len(charts) == 2
-        assert all(len(chart.find_elements("css selector", "path")) >= 40 for chart in charts)
-        assert all(chart.size["width"] > 500 and chart.size["height"] > 200 for chart in charts)
+        browser.open(page)
+        browser.until("return document.readyState === 'complete'")
+        assert browser.run("return typeof DecompressionStream") == "undefined"
+        assert browser.run("return document.querySelectorAll('[data-live]').length") == 0
+        assert len(browser.find(".chart [role=img] > svg")) == 2
+        assert browser.complaints() == []
     finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        browser.command("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
 
 
 CUT = """return [...document.querySelectorAll('.output')].filter(
@@ -139,23 +96,17 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(report(folder / "out.ipynb", frame), folder / "page.html")
 
 
-@pytest.mark.parametrize("media", ["screen", "print"])
-def test_no_column_is_cut(browser: Any, wide: Path, media: str) -> None:
+@pytest.mark.parametrize(("media", "width"), [("screen", 1100), ("print", 673)])
+def test_no_column_is_cut(browser: Browser, wide: Path, media: str, width: int) -> None:
     """At 1100 px, and on A4 without its margins: every cell of every table lies within its box."""
-    try:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
-        browser.set_window_size(1100 if media == "screen" else 673, 1000)
-        opened(browser, wide)
-        assert len(browser.find_elements("css selector", "table")) == 3
-        assert browser.execute_script(CUT) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.open(wide, media=media, width=width)
+    assert len(browser.find("table")) == 3
+    assert browser.run(CUT) == []
 
 
-@pytest.mark.parametrize("width", [400, 900])
-def test_it_never_scrolls_sideways(browser: Any, page: Path, width: int) -> None:
+@pytest.mark.parametrize("width", [375, 900])
+def test_it_never_scrolls_sideways(browser: Browser, page: Path, width: int) -> None:
     """Wide tables and pictures scroll inside their own box."""
-    browser.set_window_size(width, 1000)
-    opened(browser, page)
-    wide, seen = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    browser.open(page, width=width)
+    wide, seen = browser.run("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= seen

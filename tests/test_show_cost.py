@@ -90,10 +90,8 @@ def test_the_package_of_prices_says_what_it_has_no_price_for(here: Path, run: st
     [
         (("--json", "--prices", "price.csv"), "price.csv: No such file or directory"),
         (("--json", "--prices", "broken.csv"), "broken.csv:2: output is 'dear', not a price"),
-        (
-            ("--prices", "prices.csv"),
-            "--prices is for the costs of a whole run, which are printed with --json",
-        ),
+        (("--on", "2026-01-31"), "--on is the day of --prices"),
+        (("--prices", "prices.csv", "--on", "someday"), "'someday' is no day (2025-01-31 is one)"),
         (("--json", "--failed", "--prices", "prices.csv"), "--prices is for the costs of a whole run"),
     ],
 )

@@ -141,7 +141,7 @@ def test_groups_that_are_no_rungs_reach_nothing() -> None:
 
 def test_outcomes_have_their_own_denominators() -> None:
     """A success is shown even at zero, over the cases that expected it; a failure only when it came."""
-    arm = {"driver": "stub", "model": None, "scaffold": "once"}
+    arm = {"driver": "stub", "model": None, "scaffold": "once", "evidence": "simulated"}
     frame = pl.DataFrame(
         [
             arm
@@ -293,3 +293,25 @@ def test_the_banner_is_loud_only_when_no_model_was_asked() -> None:
     assert str(tables.banner(fake_run("replayed"))).startswith("REPLAYED: driver stub is")
     assert 'role="note"' in tables.banner(fake_run())._repr_html_()
     assert tables.banner(fake_run("live"))._repr_html_() == ""
+
+
+def test_nothing_is_called_safe_where_safety_was_not_measured() -> None:
+    """Imported rows say nothing of safety, unless their source reports something as unsafe."""
+    row = {
+        "driver": "agent",
+        "model": None,
+        "scaffold": "once",
+        "evidence": "imported",
+        "stop": None,
+        "of": 4,
+    }
+    quiet = [row | {"outcome_class": "success", "n": 1}, row | {"outcome_class": "safe_non_success", "n": 3}]
+    found = tables.exits(pl.DataFrame(quiet))
+    assert [line[1] for line in found.rows] == ["success", "no success"]
+    assert found.notes[-1] == "imported: safety was not measured"
+    loud = [*quiet, row | {"outcome_class": "unsafe", "n": 1}]
+    assert [line[1] for line in tables.exits(pl.DataFrame(loud)).rows] == [
+        "success",
+        "safe, no success",
+        "unsafe",
+    ]

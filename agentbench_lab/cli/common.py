@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from agentbench_lab.ladder import RUNG_NAMES
+
 if TYPE_CHECKING:
     from agentbench_lab.analysis.prices import Prices
     from agentbench_lab.results.run import Run
@@ -91,7 +93,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "envelope": finished.card.envelope,
             "metrics": pair.to_dicts(),
             "gate": gates.to_dicts(),
-            "outcomes": metrics.outcomes(finished.trials).to_dicts(),
+            "outcomes": metrics.outcomes(finished.trials, finished.card.outcome_set).to_dicts(),
             "reliability": metrics.reliability(finished.trials).to_dicts(),
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
@@ -103,19 +105,46 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
     banner = str(tables.banner(finished))
     if banner:
         say(click.wrap_text(banner, WIDTH))
-    say(str(tables.ladder(pair)))
-    say(str(tables.gate(gates)))
+    if any(group in RUNG_NAMES for group in pair["group"]):
+        say(str(tables.ladder(pair)))
+        say(str(tables.gate(gates)))
+    else:
+        say(str(tables.outcomes(metrics.outcomes(finished.trials, finished.card.outcome_set))))
     reliability = metrics.reliability(finished.trials)
     if reliability.filter(pl.col("k") > 1).height:
         say(str(tables.reliability(reliability)))
-    say(str(tables.exits(metrics.exits(finished.trials))))
+    _print_use(finished, prices)
+    exits = metrics.exits(finished.trials)
+    if exits["stop"].is_not_null().any():
+        say(str(tables.exits(exits)))
     for row in metrics.troubles(finished.trials).head(5).iter_rows(named=True):
         say(
             click.wrap_text(
                 f"{row['n']} x {row['driver']} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH
             )
         )
+    if finished.card.imported is not None:
+        for claim in finished.card.imported.published:
+            if not claim.follows:
+                say(click.wrap_text(str(claim), WIDTH))
     counts = finished.card.counts
     say(f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}")
     if finished.path is not None:
         say(f"run: {near(finished.path)}")
+
+
+def _print_use(finished: Run, prices: Prices | None) -> None:
+    """What was spent, where that is known of any trial, and how often calls failed, where any was made."""
+    import polars as pl
+
+    from agentbench_lab import tables
+    from agentbench_lab.analysis import metrics
+
+    cost = metrics.cost(finished.trials, prices)
+    spent = cost.filter(pl.col("metric") == "spent")
+    # a driver that asks no model has spent nothing, which is known and tells nothing
+    if prices is not None or (spent["estimate"].fill_null(0) > 0).any():
+        say(str(tables.cost(cost)))
+    failed = metrics.tool_errors(finished.trials, finished.calls)
+    if finished.card.imported is not None and failed["estimate"].is_not_null().any():
+        say(str(tables.tool_errors(failed)))

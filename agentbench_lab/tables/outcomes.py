@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import arm_labels, percent
-from agentbench_lab.tables.table import CLASS_WORDS, Table, share_of, short, under_arms
+from agentbench_lab.tables.table import Table, share_of, short, under_arms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,29 +15,49 @@ if TYPE_CHECKING:
 def outcomes(frame: pl.DataFrame) -> Table:
     """How trials ended, from a `metrics.outcomes`: each outcome over the trials that could have ended so."""
     rows: list[Sequence[str] | str] = []
+    words = _class_words(frame)
     for _, part in under_arms(frame, rows):
         for row in part.iter_rows(named=True):
             if row["n"] or row["over"] != "judged":
                 over = "all judged trials" if row["over"] == "judged" else f"cases expecting {row['over']}"
                 ends = share_of(row["estimate"], row["low"], row["high"]) if row["of"] else "–"
-                words = CLASS_WORDS.get(row["outcome_class"], row["outcome_class"])
-                rows.append([row["outcome"], words, f"{ends} {row['n']}/{row['of']}", over, row["label"]])
+                kind = words[row["outcome_class"]]
+                rows.append([row["outcome"], kind, f"{ends} {row['n']}/{row['of']}", over, row["label"]])
     note = "each outcome over its own denominator [95% interval]: shares of different denominators are never added together"
     columns = ["outcome", "class", ">share", "over", "meaning"]
-    return Table("How trials ended", columns, rows, [note if rows else "no trials"])
+    notes = [note, *_unmeasured(words)] if rows else ["no trials"]
+    return Table("How trials ended", columns, rows, notes)
 
 
 def exits(frame: pl.DataFrame) -> Table:
     """How trials stopped and what they were judged to be, from a `metrics.exits`; each line is n of the trials."""
     rows: list[Sequence[str] | str] = []
+    words = _class_words(frame)
     for _, part in under_arms(frame, rows):
         for row in part.iter_rows(named=True):
-            cls = row["outcome_class"]
-            words = "excluded" if cls is None else CLASS_WORDS.get(cls, cls)
             share = f"{percent(row['n'] / row['of'])} {row['n']}/{row['of']}"
-            rows.append([row["stop"] or "not said", words, share, "█" * round(30 * row["n"] / row["of"])])
-    note = "of all trials that ended, judged or not" if rows else "no trials"
-    return Table("How trials stopped", ["stop", "judged as", ">share", "histogram"], rows, [note])
+            rows.append(
+                [
+                    row["stop"] or "not said",
+                    words[row["outcome_class"]],
+                    share,
+                    "█" * round(30 * row["n"] / row["of"]),
+                ]
+            )
+    notes = ["of all trials that ended, judged or not", *_unmeasured(words)] if rows else ["no trials"]
+    return Table("How trials stopped", ["stop", "judged as", ">share", "histogram"], rows, notes)
+
+
+def _class_words(frame: pl.DataFrame) -> dict[str | None, str]:
+    """What to call each class. Where the source of imported trials reports nothing as unsafe, nothing is called safe."""
+    unsafe = frame.filter(outcome_class="unsafe")["n"].sum()
+    unmeasured = frame.height > 0 and frame["evidence"].is_in(["imported"]).all() and not unsafe
+    safe = "no success" if unmeasured else "safe, no success"
+    return {"success": "success", "safe_non_success": safe, "unsafe": "unsafe", None: "excluded"}
+
+
+def _unmeasured(words: dict[str | None, str]) -> list[str]:
+    return ["imported: safety was not measured"] if words["safe_non_success"] == "no success" else []
 
 
 def failures(strip: pl.DataFrame, most: int = 25) -> Table:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 100  # columns of a terminal
 _LONG_WORD = 18  # letters: the longest names of outcomes stay whole
-CLASS_WORDS = {"safe_non_success": "safe, no success"}
 
 
 @dataclass(frozen=True)

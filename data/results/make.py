@@ -81,7 +81,9 @@ def bfcl(peers: Path) -> Run:
     """4,200 graded multi-turn rows of gpt-oss under five builds of one server."""
     file = peers / "bfcl" / "derived_multi_turn_outcomes.csv"
     rows = pl.read_csv(file, infer_schema=False)
-    rows = rows.with_columns(pl.col("model").str.strip_prefix("openai_"))
+    rows = rows.with_columns(
+        pl.col("model").str.strip_prefix("openai_"), pl.col("build").str.strip_prefix("2025-11-12-")
+    )
     columns = {
         "case_id": "id",
         "driver": "build",

@@ -88,7 +88,8 @@ def test_pass_k_says_over_how_many_cases_it_is_and_how_far_it_may_be_off(survivo
     assert (two["estimate"], two["reason"]) == (None, "no case has 2 judged trials")
     text = str(tables.reliability(found))
     assert "1 of 3 cases" in text
-    assert "no case has 2 judged trials" in text
+    cells = [cell for row in tables.reliability(found).rows for cell in row]
+    assert "no case has 2 judged trials" in cells  # on a narrow screen the cell has several lines
 
 
 def test_an_exclusion_is_nobodys_failure(survivor: Run) -> None:

@@ -28,3 +28,8 @@ def by_arm(trials: pl.DataFrame, card: Any = None) -> list[tuple[dict[str, Any],
     for arm in envelopes(card):
         parts.setdefault(arm, trials.clear())
     return [(dict(zip(ARM, key, strict=True)), part) for key, part in parts.items()]
+
+
+def evidence_of(trials: pl.DataFrame) -> str:
+    """The kinds of evidence among these trials."""
+    return ", ".join(sorted(trials["evidence"].unique()))

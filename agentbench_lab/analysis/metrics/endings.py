@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM, by_arm, frame
+from agentbench_lab.analysis.metrics.arms import ARM, by_arm, evidence_of, frame
 from agentbench_lab.analysis.metrics.intervals import share
 from agentbench_lab.outcomes import CLASSES, LADDER, Taxonomy, tally
 
@@ -41,6 +41,7 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
             rows.append(
                 {
                     **arm,
+                    "evidence": evidence_of(of_arm),
                     "outcome": count.outcome.name,
                     "outcome_class": count.outcome.cls,
                     "label": count.outcome.label,
@@ -51,7 +52,7 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
                 }
             )
     schema: dict[str, Any] = {
-        **dict.fromkeys((*ARM, "outcome", "outcome_class", "label"), pl.String),
+        **dict.fromkeys((*ARM, "evidence", "outcome", "outcome_class", "label"), pl.String),
         **dict.fromkeys(("n", "of"), pl.Int64),
         "over": pl.String,
         **dict.fromkeys(("estimate", "low", "high"), pl.Float64),
@@ -81,11 +82,18 @@ def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
             for row in of_arm.group_by("stop", "outcome_class").agg(pl.len().alias("n")).iter_rows(named=True)
         }
         rows += [
-            {**arm, "stop": key[0], "outcome_class": key[1], "n": counts[key], "of": of_arm.height}
+            {
+                **arm,
+                "evidence": evidence_of(of_arm),
+                "stop": key[0],
+                "outcome_class": key[1],
+                "n": counts[key],
+                "of": of_arm.height,
+            }
             for key in sorted(counts, key=place)
         ]
     schema = {
-        **dict.fromkeys((*ARM, "stop", "outcome_class"), pl.String),
+        **dict.fromkeys((*ARM, "evidence", "stop", "outcome_class"), pl.String),
         **dict.fromkeys(("n", "of"), pl.Int64),
     }
     return pl.DataFrame(rows, schema=schema)

@@ -49,6 +49,7 @@ def tool_errors(
     arms = sums_by_case(
         table,
         pl.col("tool_calls").sum().alias("reported"),
+        pl.col("tool_calls").is_null().sum().alias("silent"),
         pl.col("tool_calls").filter(counted).sum().alias("counted"),
         pl.col("tool_errors").sum().alias("failed"),
     )
@@ -87,18 +88,21 @@ def tool_errors(
                 "low": ratio.low,
                 "high": ratio.high,
                 "estimator": ratio.estimator,
-                "reason": said(_missing(whole["calls"], of, whole["reported"], unknown), ratio.reason),
+                "reason": said(_missing(whole, of, unknown), ratio.reason),
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-def _missing(rows: int, of: int, reported: int, unknown: bool) -> str | None:
+def _missing(whole: dict[str, int], of: int, unknown: bool) -> str | None:
     """Why there is no rate, or which calls it leaves out."""
+    reported = whole["reported"]
     if unknown:
         return "the source does not tell the kinds of errors apart"
     if not of:
-        return f"nothing is known of {some_of(reported, 'call')}" if reported else "no call was made"
+        if reported:
+            return f"nothing is known of {some_of(reported, 'call')}"
+        return "the source does not tell of calls" if whole["silent"] else "no call was made"
     if of < reported:
         return f"nothing is known of {reported - of} of {reported} calls"
-    return None
+    return f"{some_of(whole['silent'], 'trial')} tell of no calls" if whole["silent"] else None

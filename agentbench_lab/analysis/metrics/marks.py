@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM, by_arm, envelopes, frame
+from agentbench_lab.analysis.metrics.arms import ARM, by_arm, envelopes, evidence_of, frame
 from agentbench_lab.analysis.metrics.intervals import share
 from agentbench_lab.ladder import RUNG_NAMES, Cell, climb, in_order
 
@@ -56,7 +56,7 @@ def ladder(trials: pa.Table | pl.DataFrame, card: Any = None) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     cards = envelopes(card)
     for arm, of_arm in by_arm(frame(trials), card):
-        evidence = ", ".join(sorted(of_arm["evidence"].unique()))
+        evidence = evidence_of(of_arm)
         envelope = cards.get(tuple(arm.values()))
         asked = dict(of_arm.group_by("group").len().iter_rows())
         asked.update(envelope.asked if envelope else {})

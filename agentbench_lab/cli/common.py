@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXIT_GATE, EXIT_MISTAKE, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 1, 2, 3, 130
 WIDTH = 100
+MOST_ARMS = 4
+"""Of more arms than these a screen shows a line each: how often they solve a case."""
 _HERE = Path(os.path.realpath("."))  # a driver may change the working folder
 
 
@@ -108,10 +110,10 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
     if any(group in RUNG_NAMES for group in pair["group"]):
         say(str(tables.ladder(pair)))
         say(str(tables.gate(gates)))
-    else:
+    elif len(finished.card.arms) <= MOST_ARMS:
         say(str(tables.outcomes(metrics.outcomes(finished.trials, finished.card.outcome_set))))
     reliability = metrics.reliability(finished.trials)
-    if reliability.filter(pl.col("k") > 1).height:
+    if len(finished.card.arms) > MOST_ARMS or reliability.filter(pl.col("k") > 1).height:
         say(str(tables.reliability(reliability)))
     _print_use(finished, prices)
     exits = metrics.exits(finished.trials)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agentbench_lab.grading import grade as grade
     from agentbench_lab.reports.display import parameters as parameters
     from agentbench_lab.reports.display import show_charts as show_charts
+    from agentbench_lab.reports.pricing import prices as prices
     from agentbench_lab.results.run import Run as Run
     from agentbench_lab.results.run import load_run as load_run
     from agentbench_lab.running.lint import lint_suite as lint_suite
@@ -68,6 +69,7 @@ _WHERE = {
     "load_run": "results.run",
     "load_suite": "cases",
     "parameters": "reports.display",
+    "prices": "reports.pricing",
     "run_card": "tables",
     "select": "cases",
     "show_charts": "reports.display",
@@ -99,6 +101,7 @@ __all__ = [
     "load_suite",
     "metrics",
     "parameters",
+    "prices",
     "run_card",
     "select",
     "show_charts",

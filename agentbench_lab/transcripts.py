@@ -69,6 +69,33 @@ def _plus(a: N | None, b: N | None) -> N | None:
     return None if a is None or b is None else a + b
 
 
+def disjoint_input(
+    total_or_fresh: int | None, cache_read: int | None, cache_write: int | None, *, inclusive: bool
+) -> tuple[int | None, int | None, int | None]:
+    """The three disjoint input buckets of `Usage` (fresh, read from a cache, written to one), in tokens.
+
+    Some providers count cached tokens within their input (`inclusive`): there the first number is the total, and fresh
+    is what is left of it. Others count them beside it: there the first number is fresh as it stands. A provider
+    without cache writes has 0 of them, which is the caller's to say: with an unknown part, what is left of a total is
+    unknown. Raises ValueError for a negative bucket, and for cached tokens that are more than the total they lie in.
+    """
+    named = {
+        "input" if inclusive else "fresh input": total_or_fresh,
+        "cache read": cache_read,
+        "cache write": cache_write,
+    }
+    for name, tokens in named.items():
+        if tokens is not None and tokens < 0:
+            raise ValueError(f"{name}: {tokens} tokens")
+    if not inclusive or total_or_fresh is None:
+        return None if inclusive else total_or_fresh, cache_read, cache_write
+    fresh = total_or_fresh - (cache_read or 0) - (cache_write or 0)
+    if fresh < 0:
+        raise ValueError(f"{total_or_fresh - fresh} cached tokens within an input of {total_or_fresh}")
+    unknown = cache_read is None or cache_write is None
+    return None if unknown else fresh, cache_read, cache_write
+
+
 class Observation(Struct, frozen=True, gc=False):
     """What a tool call gave back: its status, a text for the agent to read, and the value behind the text."""
 

@@ -20,12 +20,19 @@ class Journaled:
 
 
 def compare(
-    ours: Callable[[], float], other: Callable[[], float], *, goal: float, unit: str, rounds: int = 7
+    ours: Callable[[], float],
+    other: Callable[[], float],
+    *,
+    goal: float,
+    unit: str,
+    rounds: int = 7,
+    more: Callable[[], str] | None = None,
 ) -> int:
     """Measure ours, other, ours, other, ... and print each side's median and, last, the ratio of the two.
 
     Both sides give a figure in the same unit. A first round is thrown away. Only the ratio means anything: both sides
-    meet the same minutes of the same machine. Gives back the exit code: 1 when the ratio is above the goal.
+    meet the same minutes of the same machine. `more` is a line to print before it, once all is measured. Gives back the
+    exit code: 1 when the ratio is above the goal.
     """
     ours(), other()
     pairs = [(ours(), other()) for _ in range(rounds)]
@@ -34,6 +41,8 @@ def compare(
         print(
             f"{name:10}  median {median(side):.4g} {unit}  ({side[0]:.4g} to {side[-1]:.4g}, {rounds} rounds)"
         )
+    if more is not None:
+        print(more())
     ratio = median(mine) / median(theirs)
     print(f"ratio={ratio:.3g} goal={goal:g}")
     return int(ratio > goal)

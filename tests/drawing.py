@@ -58,7 +58,7 @@ def strip(
                             "request": request,
                         }
                     )
-    texts = ("model", "outcome", "outcome_class", "excluded")
+    texts = ("model", "outcome", "outcome_class", "excluded", "first_reason")
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(texts, pl.String))
 
 
@@ -154,3 +154,146 @@ def report(path: Path, frame: pl.DataFrame) -> Path:
     return executed(
         path, charts.ladder(pair), tables.ladder(pair), charts.outcomes(frame), tables.failures(frame), card
     )
+
+
+# ---- frames of repeats, money and calls ------------------------------------------------------------------------
+
+
+def arm(name: str) -> dict[str, Any]:
+    """`driver`, `driver/model` or `driver/model/scaffold`."""
+    parts = [*name.split("/"), "", ""]
+    return {"driver": parts[0], "model": parts[1] or None, "scaffold": parts[2] or "once"}
+
+
+def reliability(
+    curves: dict[str, Sequence[float | None]],
+    *,
+    cases: int = 80,
+    complete: bool = True,
+    reason: str = "not asked for 3 trials: c1",
+    evidence: str = "imported",
+) -> pl.DataFrame:
+    """A `metrics.reliability` of these pass^1, pass^2, ...; None is a k without an estimate. pass@k mirrors them."""
+    rows: list[dict[str, Any]] = []
+    for name, values in curves.items():
+        for metric in ("pass_hat_k", "pass_at_k"):
+            for k, value in enumerate(values, start=1):
+                if value is not None and metric == "pass_at_k":
+                    value = min(1.0, 2 * (values[0] or 0.0) - value)
+                known = value is not None
+                rows.append(
+                    {
+                        **arm(name), "evidence": evidence, "metric": metric, "k": k, "estimate": value,
+                        "low": max(0.0, value - 0.1) if value is not None else None,
+                        "high": min(1.0, value + 0.1) if value is not None else None,
+                        "n": cases if complete else cases - 2, "of": cases, "worst": value, "best": value,
+                        "judged": cases * len(values) - (0 if complete else 2), "asked": cases * len(values),
+                        "complete": complete, "short": [] if complete else ["c7", "c9"],
+                        "estimator": f"{metric}.unbiased, bootstrap over cases", "reason": None if known else reason,
+                    }
+                )  # fmt: skip
+    schema: dict[str, Any] = dict.fromkeys(("model", "reason"), pl.String)
+    schema |= dict.fromkeys(("estimate", "low", "high", "worst", "best"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides={**schema, "short": pl.List(pl.String)})
+
+
+def crossing(a: str, b: str, *, share: float | None = 0.37, decided: bool = False) -> pl.DataFrame:
+    """A `metrics.crossings` of one pair: +2.0 points at k = 1, -2.5 at k = 5."""
+    both = {f"{key}_{side}": value for side, name in (("a", a), ("b", b)) for key, value in arm(name).items()}
+    ends = (-0.045, 0.085), (-0.1375, 0.0875)
+    if decided:
+        ends = (0.01, 0.03), (-0.04, -0.01)
+    known = share is not None
+    numbers = {
+        "k_last": 5, "first": 0.02, "first_low": ends[0][0] if known else None, "first_high": ends[0][1] if known else None,
+        "last": -0.025, "last_low": ends[1][0] if known else None, "last_high": ends[1][1] if known else None,
+        "share": share, "cases": 80, "decided": decided,
+    }  # fmt: skip
+    return pl.DataFrame([{**both, **numbers}], schema_overrides={"model_a": pl.String, "model_b": pl.String})
+
+
+def histogram(counts: dict[str, dict[int, Sequence[int]]]) -> pl.DataFrame:
+    """A `metrics.histogram`: arm -> judged trials -> cases by how many of them were solved."""
+    rows = [
+        {**arm(name), "evidence": "imported", "judged": judged, "solved": solved, "cases": cases}
+        for name, by_judged in counts.items()
+        for judged, each in by_judged.items()
+        for solved, cases in enumerate(each)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"model": pl.String})
+
+
+def cost(
+    per_solved: dict[str, float | None],
+    *,
+    partly: Sequence[str] = (),
+    reason: str = "no trial was solved",
+    spread: float = 1.25,
+) -> pl.DataFrame:
+    """A `metrics.cost` of these dollars per solved trial over 10 solved of 40; None is an arm without."""
+    rows: list[dict[str, Any]] = []
+    for name, value in per_solved.items():
+        n = 30 if name in partly else 40
+        some = name in partly
+        head = {
+            **arm(name),
+            "evidence": "imported",
+            "n": n,
+            "of": 40,
+            "solved": 10 if value is not None else 0,
+        }
+        for metric, unit, estimate in (
+            ("spent", "usd", 10 * value if value is not None else 4.0),
+            ("per_trial", "usd", value / 4 if value is not None else 0.1),
+            ("per_solved", "usd", value),
+            ("failures", "share", 0.75),
+            ("tokens_fresh_input", "tokens", 12345.6),
+            ("tokens_cache_read", "tokens", None),
+            ("wall_s", "s", 12.5),
+        ):
+            bare = estimate is None or metric == "spent" or (metric == "per_solved" and some)
+            rows.append(
+                {
+                    **head, "metric": metric, "unit": unit, "total": 10 * value if value is not None else None,
+                    "estimate": estimate, "low": None if bare else estimate / spread, "high": None if bare else estimate * spread,
+                    "lower_bound": some, "estimator": "ratio of sums, bootstrap over cases",
+                    "reason": reason if estimate is None else None,
+                }
+            )  # fmt: skip
+    schema: dict[str, Any] = dict.fromkeys(("model", "reason"), pl.String)
+    schema |= dict.fromkeys(("total", "estimate", "low", "high"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=schema)
+
+
+def frontier(
+    places: dict[str, tuple[float | None, float | None]], *, partly: Sequence[str] = ()
+) -> pl.DataFrame:
+    """A `metrics.frontier` of these accuracies and dollars a trial."""
+    rows: list[dict[str, Any]] = []
+    for name, (accuracy, dollars) in places.items():
+        known = accuracy is not None and dollars is not None
+        beats = [
+            other
+            for other, (a, c) in places.items()
+            if other != name and known and a is not None and c is not None and a >= accuracy and c <= dollars  # type: ignore[operator]
+        ]
+        rows.append(
+            {
+                **arm(name), "evidence": "imported", "accuracy": accuracy,
+                "accuracy_low": accuracy - 0.05 if accuracy is not None else None,
+                "accuracy_high": accuracy + 0.05 if accuracy is not None else None,
+                "cost": dollars, "cost_low": dollars / 1.1 if dollars is not None else None,
+                "cost_high": dollars * 1.1 if dollars is not None else None,
+                "n": 30 if name in partly else 40 if dollars is not None else 0, "of": 40, "cases": 20 if known else None,
+                "on_frontier": not beats if known else None,
+                "membership": (0.1 if beats else 0.83) if known else None,
+                "dominated_by": " · ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
+                "reason": None if known else "the cost is not known of any trial",
+            }
+        )  # fmt: skip
+    schema: dict[str, Any] = dict.fromkeys(("model", "reason", "dominated_by"), pl.String)
+    schema |= dict.fromkeys(
+        ("accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low", "cost_high", "membership"),
+        pl.Float64,
+    )
+    return pl.DataFrame(rows, schema_overrides={**schema, "on_frontier": pl.Boolean, "cases": pl.Int64})

@@ -12,7 +12,7 @@ import vl_convert
 
 from agentbench_lab import charts
 
-from .drawing import NASTY, ladder, strip
+from .drawing import NASTY, RUNGS, ladder, strip
 
 
 def walk(value: Any) -> Any:
@@ -109,7 +109,8 @@ def test_colour_never_stands_alone() -> None:
     tiles = charts.outcomes(strip()).to_dict()
     glyphs = encodings(tiles, "shape")[0]["scale"]["range"]
     assert len(set(glyphs)) == 4
-    fills = [one.lstrip("#") for one in encodings(tiles, "fill")[0]["scale"]["range"]]
+    fills = [one.lstrip("#") for one in encodings(tiles, "fill")[0]["scale"]["range"] if one != "transparent"]
+    assert len(fills) == 3
     grey = sorted(
         0.2126 * int(one[:2], 16) + 0.7152 * int(one[2:4], 16) + 0.0722 * int(one[4:], 16) for one in fills
     )
@@ -140,7 +141,7 @@ def test_a_tile_a_trial() -> None:
     hollow = dict(
         zip(*(encodings(spec, "fill")[0]["scale"][key] for key in ("domain", "range")), strict=True)
     )
-    assert hollow["excluded"] == "#ffffff"
+    assert hollow["excluded"] == "transparent"
     places = {(tile["arm"], tile["case_id"], tile["trial"]): tile["x"] for tile in tiles}
     assert all(places["a", case, trial] == places["b", case, trial] for _, case, trial in places)
 
@@ -163,20 +164,66 @@ def test_any_groups_can_be_drawn(groups: list[str]) -> None:
         assert "NaN" not in svg
 
 
-def test_many_trials_are_cut_and_said() -> None:
-    """No chart grows without bound, and one that leaves trials out counts them."""
-    frame = strip(groups=["one", "two"], cases=1500, trials=2)
+def test_many_trials_are_put_together_and_counted() -> None:
+    """50,000 trials are two bars with the intervals of their ends: at most 200 kB, and the subtitle counts both."""
+    frame = strip(("stub", "mine"), groups=["one", "two"], cases=6250, trials=2)
+    assert frame.height == 50_000
     spec = charts.outcomes(frame).to_dict()
-    assert sum("case_id" in row for row in rows(spec)) == charts.MOST_MARKS
-    assert "5,000 of 6,000 trials are drawn" in lines(spec)
-    assert spec["title"]["text"] == ["stub: 6000 of 6000 trials succeed, none is unsafe"]
+    assert not [row for row in rows(spec) if "case_id" in row]
+    assert "50,000 rows in, 4 points drawn" in lines(spec)
+    assert len(json.dumps(spec)) < 200_000
+    assert spec["title"]["text"][0] == "stub: 25000 of 25000 trials succeed, none is unsafe"
+    whole = charts.outcomes(strip(groups=["one"], cases=charts.MOST_MARKS)).to_dict()
+    assert sum("case_id" in row for row in rows(whole)) == charts.MOST_MARKS
+
+
+def test_bars_of_many_trials_have_the_intervals_of_their_ends() -> None:
+    """A bar is the share of judged trials by class; what is unsafe lies at its right end, excluded trials in no bar."""
+    frame = strip(("a", "b"), groups=RUNGS, cases=300, excluded=20)
+    spec = charts.outcomes(frame).to_dict()
+    parts = [row for row in rows(spec) if "from" in row]
+    assert all(0 <= row["from"] < row["to"] <= 1 for row in parts)
+    bars = {row["label"]: row for row in rows(spec) if "count" in row}
+    assert bars["a · TOOL-0"]["count"] == "280 of 280, 20 excluded"
+    assert bars["a · TOOL-9"]["count"] == "296 of 300"
+    assert all(row["low"] <= row["high"] for row in bars.values())
+    assert bars["a · TOOL-9"]["low"] < 296 / 300 < bars["a · TOOL-9"]["high"]
+    (unsafe,) = [row for row in parts if row["kind"] == "unsafe"]
+    assert (unsafe["label"], unsafe["to"], unsafe["n"]) == ("b · TOOL-5", 1.0, 1)
+    assert bars["b · TOOL-5"]["bad_low"] < unsafe["from"] < bars["b · TOOL-5"]["bad_high"]
+    assert "b TOOL-5: 298/300 success, 1/300 unsafe." in spec["description"]
+    assert "NaN" not in vl_convert.vegalite_to_svg(spec)
+
+
+def test_too_many_bars_are_put_together_by_arm() -> None:
+    """Ten arms in ten groups would be a hundred bars: then each arm has one, and the title says who is best and worst."""
+    spec = charts.outcomes(strip([f"arm {n}" for n in range(10)], cases=60)).to_dict()
+    assert len([row for row in rows(spec) if "count" in row]) == 10
+    assert "All groups together" in lines(spec)
+    assert (
+        spec["title"]["text"][0]
+        == "Most successes of 10 arms: arm 4 and 4 more (600 of 600 trials); fewest: arm 0 (580 of 600 trials)"
+    )
+
+
+def test_imported_trials_are_not_called_safe() -> None:
+    """Their source does not say what was unsafe: a claim that none is would be one too many."""
+    frame = strip(groups=["one"]).with_columns(pl.lit("imported").alias("evidence"))
+    spec = charts.outcomes(frame).to_dict()
+    assert spec["title"]["text"] == ["stub: 4 of 4 trials succeed"]
+    assert "Nothing is known of safety." in lines(spec)
+    assert "unsafe" not in spec["description"]
+    assert {"success 4", "no success 0"} <= {row["text"] for row in rows(spec) if "text" in row}
+    many = charts.outcomes(pl.concat([frame] * 2000)).to_dict()
+    assert "Nothing is known of safety." in lines(many)
+    assert "unsafe" not in many["description"]
 
 
 def test_nothing_says_so() -> None:
     """An empty frame gives a chart that says so, not a blank."""
     empty = strip().clear()
     for chart in (charts.outcomes(empty), charts.ladder(ladder(strip()).clear())):
-        assert "no trials" in vl_convert.vegalite_to_svg(chart.to_dict())
+        assert "No trials: there is no" in vl_convert.vegalite_to_svg(chart.to_dict())
         assert chart.to_dict()["description"].startswith("No trials")
 
 
@@ -196,6 +243,7 @@ def test_what_was_not_judged_has_no_mark() -> None:
         (0, "0%"),
         (1, "100%"),
         (0.004, "0.4%"),
+        (0.005, "0.5%"),
         (0.0001, "0.1%"),
         (0.9999, "99.9%"),
         (0.5, "50%"),

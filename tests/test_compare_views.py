@@ -90,12 +90,14 @@ def test_a_chart_of_one_group_has_no_second_total() -> None:
 
 
 def test_no_chart_holds_more_marks_than_it_may() -> None:
-    """Beyond the limit the chart says how many of the changed cases it draws."""
+    """Beyond the limit, cases with the same difference are one mark, and the subtitle counts both."""
     many = charts.MOST_MARKS + 10
     a, b = (made(name, {f"c{n}": letter for n in range(many)}) for name, letter in (("a", "0"), ("b", "1")))
     spec = charts.compare(compare(a, b)).to_dict()
-    assert len([row for row in rows(spec) if "case_id" in row]) == charts.MOST_MARKS
-    assert "5,000 of 5,010 cases that differ are drawn." in " ".join(spec["title"]["subtitle"])
+    assert [(row["difference"], row["case_id"]) for row in rows(spec) if "case_id" in row] == [
+        (1.0, "5010 cases")
+    ]
+    assert "5,010 rows in, 1 points drawn." in " ".join(spec["title"]["subtitle"])
 
 
 @pytest.mark.parametrize("commit", ["unknown", f"dirty: {SHA}+{'0' * 16}"])

@@ -144,7 +144,9 @@ def test_outcomes_have_their_own_denominators() -> None:
     arm = {"driver": "stub", "model": None, "scaffold": "once"}
     frame = pl.DataFrame(
         [
-            arm | {"outcome": name, "outcome_class": kind, "label": "", "n": n, "of": of, "over": over}
+            arm
+            | {"outcome": name, "outcome_class": kind, "label": "", "n": n, "of": of, "over": over}
+            | {"estimate": n / of if of else None, "low": 0.1, "high": 0.9}
             for name, kind, n, of, over in [
                 ("correct_calls", "success", 3, 6, "calls"),
                 ("correct_goal", "success", 0, 0, "goal"),
@@ -155,8 +157,8 @@ def test_outcomes_have_their_own_denominators() -> None:
     )
     rows = tables.outcomes(frame).rows
     assert [row[0] for row in rows] == ["correct_calls", "correct_goal", "wrong_calls"]
-    assert [row[2] for row in rows] == ["50% 3/6", "– 0/0", "22% 2/9"]
-    assert "never added" in str(tables.outcomes(frame))
+    assert [row[2] for row in rows] == ["50% [10, 90] 3/6", "– 0/0", "22% [10, 90] 2/9"]
+    assert "never added together" in tables.outcomes(frame).notes[0]
 
 
 def test_failures_name_the_first_check_and_their_number() -> None:

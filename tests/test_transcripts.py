@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbench_lab.transcripts import Observation, Transcript, Usage
+from agentbench_lab.transcripts import Observation, Transcript, Usage, disjoint_input
 
 COUNT = st.none() | st.integers(0, 10**9)
 # walls are whole quarters of a second: sums of those are exact
@@ -91,3 +91,51 @@ def test_a_long_side_by_side_chain_is_as_long_as_its_longest_part() -> None:
     for _, part in pairwise(parts):
         total = total | part
     assert (total.wall_s, total.fresh_input, total.model_calls) == (6.0, 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "inclusive", "buckets"),
+    [
+        ((20_000, 16_000, 0), True, (4_000, 16_000, 0)),
+        ((4_000, 16_000, 0), False, (4_000, 16_000, 0)),
+        ((20_000, 15_000, 1_000), True, (4_000, 15_000, 1_000)),
+        ((16_000, 16_000, 0), True, (0, 16_000, 0)),
+        # what is left of a total is unknown with an unknown part, and the parts that are known stay
+        ((20_000, None, 0), True, (None, None, 0)),
+        ((20_000, 16_000, None), True, (None, 16_000, None)),
+        ((None, 16_000, 0), True, (None, 16_000, 0)),
+        ((20_000, None, None), False, (20_000, None, None)),
+        ((None, 16_000, 0), False, (None, 16_000, 0)),
+    ],
+)
+def test_input_counted_with_or_beside_the_cached_tokens_becomes_the_same_disjoint_buckets(
+    given: tuple[int | None, int | None, int | None],
+    inclusive: bool,
+    buckets: tuple[int | None, int | None, int | None],
+) -> None:
+    assert disjoint_input(*given, inclusive=inclusive) == buckets
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_both_ways_to_count_input_agree(fresh: int, read: int, write: int) -> None:
+    beside = disjoint_input(fresh, read, write, inclusive=False)
+    within = disjoint_input(fresh + read + write, read, write, inclusive=True)
+    assert beside == within == (fresh, read, write)
+
+
+@pytest.mark.parametrize(
+    ("given", "inclusive", "says"),
+    [
+        ((4_000, 16_000, 0), True, "16000 cached tokens within an input of 4000"),
+        ((4_000, 5_000, None), True, "5000 cached tokens within an input of 4000"),
+        ((-1, 0, 0), True, "input: -1 tokens"),
+        ((-1, 0, 0), False, "fresh input: -1 tokens"),
+        ((1, -2, 0), False, "cache read: -2 tokens"),
+        ((None, None, -3), True, "cache write: -3 tokens"),
+    ],
+)
+def test_a_negative_bucket_is_an_error(
+    given: tuple[int | None, int | None, int | None], inclusive: bool, says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        disjoint_input(*given, inclusive=inclusive)

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 if TYPE_CHECKING:
+    from agentbench_lab.analysis.prices import Prices
     from agentbench_lab.results.run import Run
 
 EXIT_GATE, EXIT_MISTAKE, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -72,8 +73,8 @@ class Progress:
             self._bar.close()
 
 
-def print_run(finished: Run, as_json: bool) -> None:
-    """The metric pair, the gate, how trials ended, and where the run lies."""
+def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> None:
+    """The metric pair, the gate, how trials ended, and where the run lies; as JSON also what was used."""
     import polars as pl
 
     from agentbench_lab import tables
@@ -93,6 +94,9 @@ def print_run(finished: Run, as_json: bool) -> None:
             "outcomes": metrics.outcomes(finished.trials).to_dicts(),
             "reliability": metrics.reliability(finished.trials).to_dicts(),
             "exits": metrics.exits(finished.trials).to_dicts(),
+            "cost": metrics.cost(finished.trials, prices).to_dicts(),
+            "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
+            "tool_errors": metrics.tool_errors(finished.trials, finished.calls).to_dicts(),
         }
         say_json(summary)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from agentbench_lab.errors import LabError
 
 if TYPE_CHECKING:
     from agentbench_lab.analysis.compare import Side
+    from agentbench_lab.analysis.prices import Prices
+    from agentbench_lab.results.run import Run
 
 
 @click.command()
@@ -23,16 +26,24 @@ if TYPE_CHECKING:
 @click.option("--reason", default="", metavar="TEXT", help="Trials that ended or failed so (timeout, ...).")
 @click.option("--outcome", default="", metavar="NAME", help="Trials with this outcome.")
 @click.option("--case", default="", metavar="ID", help="Trials of this case, in full.")
+@click.option(
+    "--prices",
+    default="",
+    metavar="FILE|genai",
+    help="Work out unknown costs from tokens, by a file of prices or those of genai-prices; with --json.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def show(folder: str, failed: bool, reason: str, outcome: str, case: str, as_json: bool) -> None:
+def show(folder: str, failed: bool, reason: str, outcome: str, case: str, prices: str, as_json: bool) -> None:
     """Look at a run again: the metric pair, the gate, how trials ended; or some of its trials: what was
     asked, expected, called and observed, and which check failed."""
     from agentbench_lab import tables
     from agentbench_lab.results.run import load_run
 
     found = load_run(folder)
+    if prices and (failed or reason or outcome or case or not as_json):
+        raise LabError("--prices is for the costs of a whole run, which are printed with --json")
     if not (failed or reason or outcome or case):
-        print_run(found, as_json)
+        print_run(found, as_json, prices_of(found, prices) if prices else None)
     elif as_json:
         say_json(tables.looked(found, failed=failed, reason=reason, outcome=outcome, case=case))
     elif case:
@@ -43,6 +54,19 @@ def show(folder: str, failed: bool, reason: str, outcome: str, case: str, as_jso
     if not found.card.complete:
         click.echo(missing(found), err=True)
         sys.exit(EXIT_INCOMPLETE)
+
+
+def prices_of(run: Run, source: str) -> Prices:
+    """The prices of the day on which the run was started."""
+    from agentbench_lab.analysis import prices
+
+    try:
+        day = date.fromisoformat(run.card.started_at[:10])
+    except ValueError:
+        day = date.min
+    if day.year < 2000:
+        raise LabError(f"--prices: {run.card.run} does not say when it was started, so no day's prices fit")
+    return prices.load(source, day)
 
 
 @click.command()

@@ -80,12 +80,13 @@ def test_no_table_shows_the_rate_without_its_counts(survivor: Run) -> None:
 
 def test_pass_k_says_over_how_many_cases_it_is_and_how_far_it_may_be_off(survivor: Run) -> None:
     """pass^1 is 1.0 over 1 of 3 cases, and between 1/6 and 1; pass^2 is unknown, not 0 or 1."""
-    one, two = metrics.reliability(survivor.trials).iter_rows(named=True)
-    assert (one["estimate"], one["over_cases"], one["of_cases"]) == (1.0, 1, 3)
+    found = metrics.reliability(survivor.trials)
+    one, two = found.filter(pl.col("metric") == "pass_hat_k").iter_rows(named=True)
+    assert (one["estimate"], one["n"], one["of"], one["short"]) == (1.0, 1, 3, ["B", "C"])
     assert (one["worst"], one["best"]) == (pytest.approx(1 / 6), 1.0)
     assert (one["judged"], one["asked"], one["complete"]) == (1, 6, False)
     assert (two["estimate"], two["reason"]) == (None, "no case has 2 judged trials")
-    text = str(tables.reliability(metrics.reliability(survivor.trials)))
+    text = str(tables.reliability(found))
     assert "1 of 3 cases" in text
     assert "no case has 2 judged trials" in text
 

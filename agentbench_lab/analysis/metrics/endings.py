@@ -1,0 +1,127 @@
+"""How trials ended: outcomes over what they are counted over, stops, and each trial with its reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from agentbench_lab.analysis.metrics.arms import ARM, by_arm, frame
+from agentbench_lab.analysis.metrics.intervals import share
+from agentbench_lab.outcomes import CLASSES, LADDER, Taxonomy, tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STOPS = ("done", "refused", "budget", "timeout", "driver_error", "infrastructure_error")
+"""The ways to stop, in the order in which `exits` lists them."""
+TROUBLED = ("driver_error", "timeout", "budget", "infrastructure_error")
+"""Stops after which a driver has not said its own last word."""
+
+
+def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl.DataFrame:
+    """How often each outcome came, by arm: `n` of `of`, where `of` counts only the trials that could have ended so.
+
+    The denominators differ, so the rows do not add up. `over` names the denominator (calls, refuse, goal, or judged).
+    `estimate` with `low` and `high` is the share; the interval follows the rule of the ladder's marks: Wilson's at one
+    trial a case, a bootstrap over cases at several, Wilson's over cases where all are alike.
+    """
+    rows = []
+    for arm, of_arm in by_arm(frame(trials)):
+        judged = of_arm.filter(pl.col("excluded").is_null())
+        for count in tally(taxonomy, zip(judged["outcome"], judged["expect"], strict=True)):
+            here = pl.col("outcome") == count.outcome.name
+            counted = here | (pl.col("expect") == count.outcome.over) if count.outcome.over else pl.lit(True)
+            per_case = (
+                judged.filter(counted)
+                .group_by("suite", "case_id")
+                .agg(here.sum().alias("n"), pl.len().alias("of"))
+                .sort("suite", "case_id")
+            )
+            rows.append(
+                {
+                    **arm,
+                    "outcome": count.outcome.name,
+                    "outcome_class": count.outcome.cls,
+                    "label": count.outcome.label,
+                    **share(per_case),
+                    "n": count.n,
+                    "of": count.of,
+                    "over": count.outcome.over or "judged",
+                }
+            )
+    schema: dict[str, Any] = {
+        **dict.fromkeys((*ARM, "outcome", "outcome_class", "label"), pl.String),
+        **dict.fromkeys(("n", "of"), pl.Int64),
+        "over": pl.String,
+        **dict.fromkeys(("estimate", "low", "high"), pl.Float64),
+        "cases": pl.Int64,
+        "estimator": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """How trials stopped, by arm: a histogram of exit status against what it was judged to be.
+
+    One row an arm, `stop` (done, refused, budget, timeout, ..., null where the source does not say) and `outcome_class`
+    (null for excluded trials) that occurs: `n` of the `of` trials of the arm that ended. The `n` of an arm add up.
+    """
+    rows = []
+    classes = [*CLASSES, None]
+    stops = [*STOPS, None]
+
+    def place(key: tuple[Any, ...]) -> tuple[int, str, int]:
+        stop, cls = key
+        return stops.index(stop) if stop in stops else len(stops), stop or "", classes.index(cls)
+
+    for arm, of_arm in by_arm(frame(trials)):
+        counts = {
+            (row["stop"], row["outcome_class"]): row["n"]
+            for row in of_arm.group_by("stop", "outcome_class").agg(pl.len().alias("n")).iter_rows(named=True)
+        }
+        rows += [
+            {**arm, "stop": key[0], "outcome_class": key[1], "n": counts[key], "of": of_arm.height}
+            for key in sorted(counts, key=place)
+        ]
+    schema = {
+        **dict.fromkeys((*ARM, "stop", "outcome_class"), pl.String),
+        **dict.fromkeys(("n", "of"), pl.Int64),
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """One row a trial: where it stands on the ladder, how it ended, and why. `cases` gives the requests.
+
+    `reasons` are all failed checks in one text, `first_reason` is the first of them, which named the outcome.
+    """
+    requests = frame(cases).select("suite", "case_id", "request")
+    return (
+        frame(trials)
+        .join(requests, on=["suite", "case_id"], how="left", maintain_order="left")
+        .select(
+            *ARM,
+            "evidence",
+            "group",
+            "case_id",
+            "trial",
+            "outcome",
+            "outcome_class",
+            "excluded",
+            pl.col("reasons").list.join("; ").alias("reasons"),
+            pl.col("reasons").list.first().alias("first_reason"),
+            "request",
+        )
+    )
+
+
+def troubles(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """What stopped trials before their driver was done: driver, stop, note (the reason) and n, the most frequent first."""
+    return (
+        frame(trials)
+        .filter(pl.col("stop").is_in(TROUBLED))
+        .group_by("driver", "stop", "note")
+        .agg(pl.len().cast(pl.Int64).alias("n"))
+        .sort(pl.col("n") * -1, "driver", "stop", "note")
+    )

@@ -1,0 +1,233 @@
+"""What trials used: money, tokens, calls and time, in all, by trial, and for each one solved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from agentbench_lab.analysis.metrics.arms import ARM, frame
+from agentbench_lab.analysis.metrics.ratios import (
+    RESAMPLES,
+    Ratio,
+    all_ratios,
+    knowing,
+    said,
+    some_of,
+    sums_by_case,
+)
+from agentbench_lab.analysis.prices import priced
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from agentbench_lab.analysis.prices import Prices
+
+USED = {
+    "tokens_fresh_input": "tokens",
+    "tokens_cache_read": "tokens",
+    "tokens_cache_write": "tokens",
+    "tokens_output": "tokens",
+    "model_calls": "calls",
+    "tool_calls": "calls",
+    "wall_s": "s",
+}
+"""Columns of `trials` that are metrics of `cost` by their own names, a mean by trial each, and their units."""
+
+MICROS = 1_000_000
+ENDS = ("estimate", "low", "high")
+
+_SCHEMA = {
+    **dict.fromkeys((*ARM, "evidence", "metric", "unit"), pl.String),
+    **dict.fromkeys(("total", "estimate", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "of", "solved"), pl.Int64),
+    "lower_bound": pl.Boolean,
+    "estimator": pl.String,
+    "reason": pl.String,
+}
+
+
+def cost(
+    trials: pa.Table | pl.DataFrame,
+    prices: Prices | None = None,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+) -> pl.DataFrame:
+    """What each arm used. Money is dollars; a trial's is that of all its attempts, failed ones too.
+
+    One row an arm and metric: `spent` (the sum over all trials that ended, excluded ones too: that money is gone),
+    `per_trial` (its mean), `per_solved` (what was spent on all trials, divided by the trials solved; null when none
+    was), `failures` (the share of the money that went to trials that were not solved), and the mean by trial of tokens
+    of each kind, calls to a model, calls of tools, and seconds by the wall clock (without trials answered from a
+    cache, whose times say nothing).
+
+    `n` of the `of` trials that ended are known to have used so much, and `total` is the sum over them. With n < of it
+    is a `lower_bound`, and so are `spent` and `per_solved`; a mean is that of the trials that are known. Unknown is
+    never 0: where nothing is known all is null, and `reason` says why. With `prices` a cost that the source does not
+    give is worked out from the tokens, see `prices.priced`, and the estimator says so. Intervals are percentile
+    intervals of the ratio, resampling whole cases with all their trials (`stats.ratio_over_cases`); a sum has none.
+    """
+    table = with_costs(trials, prices)
+    arms = sums_by_case(table, *money(table), *_used())
+    known = [knowing(cases, "cost_n") for _, cases in arms]
+    pairs = {
+        "per_trial": [(cases["cost"], cases["cost_n"]) for cases in known],
+        "per_solved": [(cases["cost"], cases["solved"]) for _, cases in arms],
+        "failures": [(cases["lost"], cases["cost"]) for cases in known],
+    }
+    for name in USED:
+        counted = f"{name}_n"
+        pairs[name] = [(c[name], c[counted]) for c in (knowing(cases, counted) for _, cases in arms)]
+    found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
+    notes = why_unknown(table)
+    rows = []
+    for at, (arm, cases) in enumerate(arms):
+        mine = {name: each[at] for name, each in found.items()}
+        whole = cases.sum().row(0, named=True)
+        note = notes.get(tuple(arm[name] for name in ARM))
+        for row in (*_money_rows(whole, mine, note, by_what(whole, prices)), *_used_rows(whole, mine)):
+            rows.append({**arm, "of": whole["trials"], "solved": whole["solved"], **row})
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def with_costs(trials: pa.Table | pl.DataFrame, prices: Prices | None) -> pl.DataFrame:
+    """The trials, with costs by these prices where the source gives none."""
+    return frame(trials) if prices is None else priced(trials, prices)
+
+
+def money(table: pl.DataFrame) -> list[pl.Expr]:
+    """The sums over a case's trials that money is counted from, in micros: cost, cost_n, lost, solved, ..."""
+    kept, told = pl.col("excluded").is_null(), pl.col("solved").is_not_null()
+    won = kept & pl.col("solved").fill_null(False)
+    worked = pl.col("cost_source") == "priced" if "cost_source" in table.columns else pl.lit(False)
+    return [
+        won.sum().alias("solved"),
+        (kept & told).sum().alias("judged"),
+        (kept & ~told).sum().alias("untold"),
+        pl.col("cost_micros").sum().alias("cost"),
+        pl.col("cost_micros").count().alias("cost_n"),
+        pl.col("cost_micros").filter(~won).sum().alias("lost"),
+        worked.sum().alias("worked"),
+        pl.col("cached").sum().alias("cached"),
+    ]
+
+
+def _used() -> list[pl.Expr]:
+    columns = {name: pl.col(name) for name in USED}
+    columns["wall_s"] = pl.when(~pl.col("cached")).then("wall_s")
+    return [
+        *(column.sum().alias(name) for name, column in columns.items()),
+        *(column.count().alias(f"{name}_n") for name, column in columns.items()),
+    ]
+
+
+def why_unknown(table: pl.DataFrame) -> dict[tuple[Any, ...], str]:
+    """By arm, the most frequent reason why trials have no cost, where prices were asked."""
+    if "cost_note" not in table.columns:
+        return {}
+    noted = table.filter(pl.col("cost_note").is_not_null())
+    counts = noted.group_by(*ARM, "cost_note", maintain_order=True).len().sort("len", maintain_order=True)
+    return {tuple(arm): note for *arm, note, _ in counts.iter_rows()}
+
+
+def by_what(whole: dict[str, Any], prices: Prices | None) -> str:
+    """Where the costs come from, when not all are the source's own."""
+    if not whole["worked"]:
+        return ""
+    by = f"by {prices.name} on {prices.on}" if prices is not None else "worked out from tokens"
+    return f"; {some_of(whole['worked'], 'cost')} {by}"
+
+
+def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
+    """Why money is not known of all trials, and whose else is counted."""
+    missing = _unknown("the cost", whole["cost_n"], whole["trials"])
+    excluded = whole["trials"] - whole["judged"] - whole["untold"]
+    return said(
+        f"{missing} ({note})" if missing and note else missing,
+        f"what {some_of(excluded, 'excluded trial')} cost is counted too"
+        if excluded and whole["cost_n"]
+        else None,
+    )
+
+
+def _unknown(what: str, n: int, of: int) -> str | None:
+    if n == of:
+        return None
+    return f"{what} is not known of {f'{of - n} of {of} trials' if n else 'any trial'}"
+
+
+def _money_rows(
+    whole: dict[str, Any], found: dict[str, Ratio], note: str | None, by: str
+) -> list[dict[str, Any]]:
+    n, dollars = whole["cost_n"], whole["cost"] / MICROS
+    head = {"unit": "usd", "n": n, "lower_bound": 0 < n < whole["trials"], "total": dollars if n else None}
+    why = money_unknown(whole, note)
+    rows = [
+        {
+            **head,
+            "metric": "spent",
+            "estimate": dollars if n else None,
+            "estimator": f"sum over all trials{by}",
+            "reason": why,
+        }
+    ]
+    for name in ("per_trial", "per_solved", "failures"):
+        each = _told(name, found[name], whole)
+        scale = 1 if name == "failures" else MICROS
+        rows.append(
+            {
+                **head,
+                **({"unit": "share", "total": None} if name == "failures" else {}),
+                "metric": name,
+                **{key: _over(getattr(each, key), scale) for key in ENDS},
+                "estimator": each.estimator + by,
+                "reason": said(why, each.reason),
+            }
+        )
+    return rows
+
+
+def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
+    """The ratio of money as far as it means something, else null with a reason."""
+    untold = whole["untold"] if name != "per_trial" else 0
+    if not whole["cost_n"]:
+        why = None  # solved for an unknown cost is not solved for nothing
+    elif untold:
+        why = f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
+    elif ratio.estimate is None:
+        why = "no trial was solved" if name == "per_solved" else "nothing was spent"
+    elif name == "per_solved" and whole["cost_n"] < whole["trials"]:
+        return Ratio(ratio.estimate, None, None, "ratio of sums", "a lower bound has no interval")
+    else:
+        return ratio
+    return Ratio(None, None, None, ratio.estimator, why)
+
+
+def _used_rows(whole: dict[str, Any], found: dict[str, Ratio]) -> list[dict[str, Any]]:
+    rows = []
+    for name, unit in USED.items():
+        n, each = whole[f"{name}_n"], found[name]
+        cached = whole["cached"] if name == "wall_s" else 0
+        rows.append(
+            {
+                "metric": name,
+                "unit": unit,
+                "total": whole[name] if n else None,
+                **{key: getattr(each, key) for key in ENDS},
+                "n": n,
+                "lower_bound": 0 < n < whole["trials"],
+                "estimator": each.estimator,
+                "reason": said(
+                    f"{some_of(cached, 'trial')} answered from a cache left out" if cached else None,
+                    _unknown(name, n + cached, whole["trials"]),
+                    each.reason,
+                ),
+            }
+        )
+    return rows
+
+
+def _over(value: float | None, scale: int) -> float | None:
+    return None if value is None else value / scale

@@ -1,0 +1,192 @@
+"""The outcomes of many trials, put together before they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentbench_lab.charts.theme import CLASSES, INK, SOFT, WIDTH, class_words, headline, themed
+from agentbench_lab.charts.words import evidence, percent, short_names
+from agentbench_lab.ladder import in_order
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from agentbench_lab.charts.theme import Drawing
+
+_MOST_BARS = 60  # with more of them an arm's groups are put together
+_JUDGED = ("success", "safe_non_success", "unsafe")
+
+
+def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
+    """A bar an arm and group: which share of its judged trials ended in which class, with the intervals of both ends.
+
+    `frame` is a strip with the columns `arm` and `kind`.
+    """
+    import altair as alt
+    import polars as pl
+
+    asked = frame.height
+    groups, arms = in_order(frame["group"]), list(frame["arm"].unique(maintain_order=True))
+    together = len(groups) > 1 and len(groups) * len(arms) > _MOST_BARS
+    if together:
+        frame, groups = frame.with_columns(pl.lit("all").alias("group")), ["all"]
+    dropped = arms[_MOST_BARS:]
+    arms = arms[:_MOST_BARS]
+    rows, words = [], []
+    named_classes = class_words(frame)
+    unsafe = ", {unsafe}/{judged} unsafe" if "unsafe" in named_classes else ""
+    for arm in arms:
+        for group in groups:
+            part = frame.filter((pl.col("arm") == arm) & (pl.col("group") == group))
+            if part.height:
+                rows.append({"arm": arm, "group": group, **_bar(part)})
+    space = 96 if len(groups) > 1 else 190
+    for row in rows:
+        ends = (
+            [row["arm"]]
+            if len(groups) == 1
+            else [row["group"]]
+            if len(arms) == 1
+            else [row["arm"], row["group"]]
+        )
+        row["label"] = " · ".join(ends)
+        row["count"] = f"{row['success']:,} of {row['judged']:,}"
+        row["count"] += f", {row['excluded']:,} excluded" if row["excluded"] else ""
+        words.append(
+            f"{row['arm']} {row['group']}: {row['success']}/{row['judged']} success{unsafe.format(**row)}."
+        )
+    short = short_names([row["label"] for row in rows], 44 if len(groups) > 1 and len(arms) > 1 else 34)
+    for row in rows:
+        row["label"] = short[row["label"]]
+        space = max(space, round(6.2 * len(row["label"])) + 14)
+    order = [row["label"] for row in rows]
+    width = WIDTH - min(space, 330) - 130
+    parts = [
+        {
+            "label": row["label"],
+            "kind": kind,
+            "from": row[f"{kind}_from"],
+            "to": row[f"{kind}_to"],
+            "n": row[kind],
+            "of": row["judged"],
+        }
+        for row in rows
+        for kind in _JUDGED
+        if row[kind]
+    ]
+    kinds = [kind for kind in _JUDGED if any(row[kind] for row in rows) or kind != "unsafe"]
+    names = [named_classes[kind] for kind in kinds]
+    for segment in parts:
+        segment["class"] = named_classes[str(segment["kind"])]
+    y = alt.Y("label:N", sort=order, title=None).axis(
+        labelColor=INK, labelOpacity=1, labelLimit=320, grid=False
+    )
+    x = (
+        alt.X("from:Q", title="share of judged trials")
+        .scale(domain=[0, 1], nice=False)
+        .axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
+    )
+    key = alt.Legend(title=None, orient="top", symbolStrokeWidth=0, labelLimit=240)
+    fill = alt.Fill("class:N", sort=names, legend=key).scale(
+        domain=names, range=[CLASSES[kind][1] for kind in kinds]
+    )
+    base = alt.Chart(alt.InlineData(parts)).encode(y=y)
+    whole = alt.Chart(
+        alt.InlineData(
+            [
+                {
+                    "label": row["label"],
+                    "count": row["count"],
+                    **{name: row[name] for name in ("low", "high", "bad_low", "bad_high")},
+                }
+                for row in rows
+            ]
+        )
+    ).encode(y=y)
+    layers = [
+        base.mark_bar(height=alt.RelativeBandSize(0.62)).encode(
+            x=x,
+            x2="to:Q",
+            fill=fill,
+            tooltip=[
+                alt.Tooltip("label:N"),
+                alt.Tooltip("class:N"),
+                alt.Tooltip("n:Q", format=","),
+                alt.Tooltip("of:Q", format=","),
+            ],
+        ),
+        whole.mark_rule(strokeWidth=2, color="#0c4a36", yOffset=-3 if "unsafe" in kinds else 0).encode(
+            x=alt.X("low:Q"), x2="high:Q"
+        ),
+        whole.mark_text(align="left", dx=10, fontSize=11, color=INK, opacity=SOFT).encode(
+            x=alt.value(width), text="count:N"
+        ),
+    ]
+    if "unsafe" in kinds:
+        layers.insert(
+            2,
+            whole.mark_rule(strokeWidth=2, color="#5c0c18", yOffset=3).encode(
+                x=alt.X("bad_low:Q"), x2="bad_high:Q"
+            ),
+        )
+    chart = alt.layer(*layers).properties(width=width, height={"step": 22})
+    about = "Bars: shares of the judged trials; lines: 95% intervals of the share of successes"
+    about += " and of unsafe trials" if "unsafe" in kinds else ""
+    about += " (bootstrap over cases, Wilson where one trial a case). Right: successes of judged trials."
+    about += "" if unsafe else " Nothing is known of safety."
+    put = "All groups together. " if together else ""
+    cut = f" The first {len(arms)} of {len(arms) + len(dropped)} arms." if dropped else ""
+    subtitle = [
+        about,
+        f"{put}Too many to draw one by one: {asked:,} rows in, {len(parts):,} points drawn.{cut}",
+        evidence(frame),
+    ]
+    totals = "; ".join(
+        f"{word} {int((frame['kind'] == kind).sum())} of {asked}" for kind, word in named_classes.items()
+    )
+    chart = chart.properties(title=headline(claims, subtitle))
+    return themed(chart, f"{'; '.join(claims)}. {totals}. {' '.join(words)} {subtitle[-1]}.")  # fmt: skip
+
+
+def _bar(part: pl.DataFrame) -> dict[str, Any]:
+    """The counts of one bar, where its segments lie, and the intervals of its two ends."""
+    import polars as pl
+
+    judged = part.filter(pl.col("kind") != "excluded")
+    counts = {kind: int((part["kind"] == kind).sum()) for kind in CLASSES}
+    of = judged.height
+    found: dict[str, Any] = {**counts, "judged": of}
+    before = 0
+    for kind in _JUDGED:
+        found[f"{kind}_from"], found[f"{kind}_to"] = (
+            n / of if of else 0.0 for n in (before, before + counts[kind])
+        )
+        before += counts[kind]
+    cases = judged.group_by("case_id").agg(
+        (pl.col("kind") == "success").sum().alias("success"),
+        (pl.col("kind") == "unsafe").sum().alias("unsafe"),
+        pl.len().alias("of"),
+    )
+    ends = [_ends(cases, name, counts[name], of) for name in ("success", "unsafe")]
+    (found["low"], found["high"]), bad = ends
+    # the unsafe ones stand at the right end, so their share is counted from there
+    found["bad_low"], found["bad_high"] = (None, None) if None in bad else (1 - bad[1], 1 - bad[0])
+    found["words"] = percent(counts["success"] / of) if of else ""
+    return found
+
+
+def _ends(cases: pl.DataFrame, name: str, n: int, of: int) -> tuple[Any, Any]:
+    import numpy as np
+    import polars as pl
+
+    from agentbench_lab.analysis.stats import percentile_interval, resample_kinds, wilson
+
+    if of == cases.height or not of:
+        return wilson(n, of) or (None, None)
+    kinds = cases.group_by(name, "of").agg(pl.len().cast(pl.Int64).alias("cases")).sort(name, "of")
+    drawn = resample_kinds(kinds["cases"].to_numpy(), kinds.select(name, "of").to_numpy().astype(np.float64))
+    low, high = percentile_interval((drawn[:, 0] / drawn[:, 1])[:, None])
+    if low[0] == high[0]:
+        return wilson(n / of * cases.height, cases.height) or (None, None)
+    return float(low[0]), float(high[0])

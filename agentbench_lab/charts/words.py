@@ -1,0 +1,128 @@
+"""Words that charts and tables share: percents, the names of arms, what stands behind a number."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def percent(share: float) -> str:
+    """A share as a whole percent; with one decimal where that would read as none, as all, or as passing the gate."""
+    exact = round(100.0 * share, 9)
+    if exact.is_integer() or (0.5 < exact < 99.5 and not share < COMPLETION_FLOOR <= round(exact) / 100):
+        return f"{exact:.0f}%"
+    if share < COMPLETION_FLOOR and round(exact) >= 100 * COMPLETION_FLOOR:
+        return f"{min(exact, 100 * COMPLETION_FLOOR - 0.1):.1f}%"
+    return f"{min(max(exact, 0.1), 99.9):.1f}%"
+
+
+def arm_labels(frame: pl.DataFrame) -> list[str]:
+    """The name of each row's arm, as short as the frame allows: driver, and model and scaffold where they vary."""
+    parts = ["driver"]
+    parts += [name for name in ("model", "scaffold") if name in frame.columns and frame[name].n_unique() > 1]
+    if (
+        frame.height
+        and "scaffold" in frame.columns
+        and "scaffold" not in parts
+        and frame["scaffold"][0] != "once"
+    ):
+        parts.append("scaffold")
+    if "model" in parts and frame.select("driver", "model").n_unique() == frame["driver"].n_unique():
+        parts.remove("model")  # every driver has its one model
+    return [
+        " + ".join(str(part) for part in row if part is not None) for row in frame.select(parts).iter_rows()
+    ]
+
+
+def evidence(frame: pl.DataFrame) -> str:
+    """What stands behind each arm's numbers, for a subtitle."""
+    words = {"simulated": "simulated (no model was asked)", "replayed": "replayed (recorded earlier)"}
+    pairs = frame.select("arm", "evidence").unique(maintain_order=True).rows()
+    kinds = list(dict.fromkeys(kind for _, kind in pairs))
+    if len(kinds) == 1:
+        pairs = [("", kinds[0])]
+    elif len(pairs) > 4:
+        arms = {kind: [arm for arm, each in pairs if each == kind] for kind in kinds}
+        pairs = [
+            (names[0] if len(names) == 1 else f"{len(names)} arms", kind) for kind, names in arms.items()
+        ]
+    return "Evidence: " + "; ".join(
+        f"{arm} {words.get(kind, kind or 'unknown')}".strip() for arm, kind in pairs
+    )
+
+
+def label_expression(groups: Sequence[str]) -> str:
+    """Axis labels over several lines: a rung's name and what it asks for. Names are data: JSON, never code."""
+    lines = {group: [group, *textwrap.wrap(RUNG_NAMES.get(group, ""), 11)] for group in groups}
+    return f"{json.dumps(lines)}[datum.value]"
+
+
+def shortened(name: str, most: int, head: float = 0.5) -> str:
+    """A name with its middle left out where it is long; `head` of what is left is its beginning."""
+    if len(name) <= most:
+        return name
+    first = round((most - 1) * head)
+    return f"{name[:first]}…{name[len(name) - (most - 1 - first) :]}"
+
+
+def short_names(names: Sequence[str], most: int) -> dict[str, str]:
+    """Each name shortened so that all of them still differ: cut elsewhere than in the middle, or numbered."""
+    for head in (0.5, 0.65, 0.35, 0.8, 0.2, 1.0, 0.0):
+        found = {name: shortened(name, most, head) for name in names}
+        if len(set(found.values())) == len(found):
+            return found
+    return {name: f"{n}. {shortened(name, most - 4)}" for n, name in enumerate(dict.fromkeys(names), start=1)}
+
+
+def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:
+    """The frame with a column of its arms' short names."""
+    import polars as pl
+
+    return frame.with_columns(pl.Series(name, arm_labels(frame), dtype=pl.String))
+
+
+def full_name(driver: str, model: str | None, scaffold: str) -> str:
+    """An arm's name where the arms beside it are not known: all that it has."""
+    return " + ".join([driver, *([model] if model else []), *([scaffold] if scaffold != "once" else [])])
+
+
+def usd(value: float) -> str:
+    """Money in dollars, to three digits and never rounded to nothing: $1,234, $12.30, $0.423, $0.00468."""
+    if value == 0:
+        return "$0"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 1 - math.ceil(-math.log10(abs(value)))
+    return f"${value:,.{min(max(0, 3 - whole), 9) if abs(value) < 1 else 2 if abs(value) < 1000 else 0}f}"
+
+
+def interval(low: float | None, high: float | None, say: Callable[[float], str]) -> str:
+    """` [low, high]`, or nothing where there is none."""
+    return "" if low is None or high is None else f" [{say(low)}, {say(high)}]"
+
+
+def points(low_or_difference: float) -> str:
+    """A difference of shares in points, with its sign."""
+    return f"{100 * low_or_difference:+.1f}".replace("-", "−")
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """`1 case`, `1,200 cases`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def tied(names: Sequence[str]) -> str:
+    """Those who share a place: a name, or the first and how many more."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def listed(items: Sequence[str], most: int = 4) -> str:
+    """The first items with commas, and how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

@@ -1,0 +1,81 @@
+"""The metric pair and the gate by rung."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentbench_lab.charts import percent
+from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, in_order
+from agentbench_lab.tables.table import Table, share, under_arms
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def ladder(frame: pl.DataFrame) -> Table:
+    """The metric pair and its companions by rung, from a `metrics.ladder`; the last row of an arm is all its rungs."""
+    metrics = ("passed", "completed", "result_completed", "hallucinated")
+    rows: list[Sequence[str] | str] = []
+    same_result = True
+    for _, part in under_arms(frame, rows):
+        found = {(row["group"], row["metric"]): row for row in part.iter_rows(named=True)}
+        groups = in_order(set(part["group"]) - {"all"})
+        for group in [*groups, *(["all"] if ("all", "completed") in found else [])]:
+            by_metric = [found.get((group, metric)) for metric in metrics]
+            done, result, bad = by_metric[1], by_metric[2], by_metric[3]
+            same_result &= share(done) == share(result)
+            gate = ""
+            if group != "all" and done is not None and bad is not None:
+                gate = (
+                    "----"
+                    if bad["reason"] == "not measured"
+                    or Cell(group, done["asked"], done["of"], done["n"], bad["n"]).failure()
+                    else "PASS"
+                )
+            judged = f"{done['of']}/{done['asked']}" if done is not None else "–"
+            rows.append([group, judged, *map(share, by_metric), gate])
+    columns = ["rung", ">judged", ">passed", ">completed", ">result", ">hallucinated", "gate"]
+    notes = ["share of judged trials [95% interval] n/judged; judged: of the trials asked"]
+    if same_result and rows:
+        rows = [row if isinstance(row, str) else [*row[:4], *row[5:]] for row in rows]
+        columns.remove(">result")
+        notes.append("result-completed equals completed on every rung")
+    return Table("The metric pair by rung", columns, rows, notes if rows else ["no trials"])
+
+
+def gate(frame: pl.DataFrame) -> Table:
+    """The gate of each rung, from a `metrics.gate`: what passed, what shut it, and a receipt for what was not asked."""
+    rows: list[Sequence[str] | str] = []
+    reached = []
+    for arm, part in under_arms(frame, rows):
+        by_group = {row["group"]: row for row in part.iter_rows(named=True)}
+        shut = False
+        skipped: list[str] = []
+        for group in in_order(by_group):
+            row = by_group[group]
+            if row["passes"] is None:
+                skipped.append(group)
+                continue
+            counts = (
+                "–" if row[name] is None else f"{row[name]}/{row['judged']}"
+                for name in ("completed", "hallucinated")
+            )
+            verdict = "PASS" if row["passes"] else "----"
+            why = (row["failure"] or "").removeprefix(f"{group} ")
+            if shut and not why:
+                why = "asked, though the gate was shut below"
+            shut = shut or not row["passes"]
+            rows.append([group, f"{row['judged']}/{row['asked']}", *counts, verdict, why])
+        if skipped:
+            # one line for all of them: they share the reason
+            span = skipped[0] if len(skipped) == 1 else f"{skipped[0]} to {skipped[-1]}"
+            receipt = by_group[skipped[0]]["receipt"] or ""
+            rows.append(
+                [span, "not asked", "", "", "----", receipt.partition(" skipped: ")[2] or "not asked"]
+            )
+        if any(group in RUNG_NAMES for group in by_group):
+            reached.append(f"{arm}: rung reached {by_group[in_order(by_group)[0]]['reached'] or 'none'}")
+    title = f"The gate: no hallucination, at least {percent(COMPLETION_FLOOR)} completed"
+    columns = ["rung", ">judged", ">completed", ">hallucinated", "gate", "why"]
+    return Table(title, columns, rows, reached if rows else ["no trials"])

@@ -1,0 +1,290 @@
+"""Looking at trials: a list of them, and each in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.tables.table import Table, short
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from agentbench_lab.results.run import Run
+
+
+def looked(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+) -> list[dict[str, Any]]:
+    """Trials as plain data: what was asked, expected, called and observed, and how each check came out.
+
+    `failed`: only judged trials without success. `outcome`: an outcome or a class. `reason`: text that the stop, the
+    reason of an exclusion or the failed checks contain, in any case of letters. `case`: a case id, or a pattern with
+    `*`. They are ANDed; empty is no condition. Raises LabError, with the near match, for an outcome or a case that is
+    none of the run's.
+
+    `checks` is null for an imported run, whose file does not have them; so is what was called and observed.
+    """
+    from agentbench_lab.analysis.metrics import frame
+
+    trials = frame(run.trials).with_row_index("at")
+    for keep in _wanted(run, failed=failed, outcome=outcome, case=case):
+        trials = trials.filter(keep)
+    keys = ["suite", "case_id"]
+    cases = {(row["suite"], row["case_id"]): row for row in frame(run.cases).iter_rows(named=True)}
+    arm = [*keys, "driver", "model", "scaffold", "trial"]
+    near = frame(run.calls).join(trials.select(arm), on=arm, how="semi", nulls_equal=True)
+    calls: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in near.iter_rows(named=True):
+        calls.setdefault(tuple(row[name] for name in arm), []).append(row)
+    found = []
+    for row in trials.iter_rows(named=True):
+        ledger = calls.get(tuple(row[name] for name in arm), [])
+        one = _looked(run, row, cases[row["suite"], row["case_id"]], ledger)
+        if not reason or reason.casefold() in _why(one).casefold():
+            found.append(one)
+    return found
+
+
+def _wanted(run: Run, *, failed: bool, outcome: str | None, case: str | None) -> list[pl.Expr]:
+    import fnmatch
+
+    import polars as pl
+
+    found = []
+    if failed:
+        found.append(pl.col("outcome_class").is_not_null() & (pl.col("outcome_class") != "success"))
+    if outcome:
+        outcomes = run.card.outcome_set.outcomes
+        names, classes = {each.name for each in outcomes}, {each.cls for each in outcomes}
+        if outcome not in names | classes:
+            raise LabError(f"{run.card.run}: no outcome {outcome!r}{did_you_mean(outcome, names | classes)}")
+        found.append(pl.col("outcome" if outcome in names else "outcome_class") == outcome)
+    if case:
+        ids = [str(each) for each in run.cases.column("case_id").to_pylist()]
+        fits = [each for each in ids if each == case] or fnmatch.filter(ids, case)
+        if not fits:
+            raise LabError(f"{run.card.run}: no case {case!r}{did_you_mean(case, ids)}")
+        found.append(pl.col("case_id").is_in(fits))
+    return found
+
+
+def _looked(
+    run: Run, row: Mapping[str, Any], case: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    import msgspec
+
+    made = run.product[row["at"]] if run.product else None
+    produced = None if made is None else made.produced
+    return {
+        **{name: row[name] for name in ("suite", "case_id", "group", "driver", "model", "scaffold", "trial")},
+        "evidence": row["evidence"],
+        "outcome": row["outcome"],
+        "outcome_class": row["outcome_class"],
+        "excluded": row["excluded"],
+        "excluded_owner": row["excluded_owner"],
+        "stop": row["stop"],
+        "asked": {
+            "request": case["request"],
+            "tools": case["tools"],
+            "trace": None if case["trace"] is None else json.loads(case["trace"]),
+        },
+        "expected": json.loads(case["expectation"]),
+        "called": None if produced is None else list(msgspec.to_builtins(produced.calls)),
+        "observed": None
+        if produced is None
+        else [
+            {
+                **{name: call[name] for name in ("step", "name", "status", "observed")},
+                "input": json.loads(call["input"]),
+            }
+            for call in calls
+        ],
+        "refused": row["refused"],
+        "answer": None if produced is None else produced.answer,
+        "checks": None
+        if made is None
+        else [
+            {"name": check.name, "passed": check.passed, "gates": check.gates, "detail": check.detail}
+            for check in made.verdict.checks
+        ],
+        "reasons": row["reasons"],
+        "note": row["note"],
+    }
+
+
+def _why(one: Mapping[str, Any]) -> str:
+    """Where `reason` looks."""
+    failed = [check["name"] for check in one["checks"] or () if check["gates"] and not check["passed"]]
+    return "\n".join([one["stop"] or "", one["excluded"] or "", *failed, *one["reasons"]])
+
+
+def trials(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+    most: int = 25,
+) -> Table:
+    """The trials that `looked` finds, a line each, with why they ended as they did; at most `most`."""
+    found = looked(run, failed=failed, outcome=outcome, reason=reason, case=case)
+    arms = {_arm(one) for one in found}
+    rows = []
+    for one in found[:most]:
+        ended = one["outcome"] or f"excluded ({one['excluded_owner'] or 'no owner said'})"
+        why = one["excluded"] or next(iter(one["reasons"]), "")
+        cells = [
+            one["group"],
+            f"{one['case_id']} #{one['trial']}",
+            _arm(one),
+            one["stop"] or "not said",
+            ended,
+        ]
+        cells += [short(why), short(one["asked"]["request"])]
+        rows.append(cells if len(arms) > 1 else [*cells[:2], *cells[3:]])
+    columns = [
+        "group",
+        "case #trial",
+        *(["arm"] if len(arms) > 1 else []),
+        "stop",
+        "outcome",
+        "why",
+        "request",
+    ]
+    counts = run.card.counts
+    notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
+    if failed and counts.excluded:
+        notes.append(f"{counts.excluded} excluded trials are nobody's failures and not among them")
+    if reason and not found:
+        stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
+        notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")
+    return Table("Trials", columns, rows, notes)
+
+
+def trial(run: Run, case_id: str, arm: str = "", trial: int = 1, *, suite: str = "") -> Table:
+    """One trial in full: asked, expected, called, observed step by step, and every check.
+
+    `arm` is its driver, or driver+model+scaffold as far as needed; empty for the only one. Raises LabError, with the
+    near match, for a case, an arm or a trial that is not there.
+    """
+    from agentbench_lab.analysis.compare import side
+
+    label = side(run, arm).name
+    ids = [str(each) for each in run.cases.column("case_id").to_pylist()]
+    if case_id not in ids:
+        raise LabError(f"{run.card.run}: no case {case_id!r}{did_you_mean(case_id, ids)}")
+    of_case = [one for one in looked(run, case=case_id) if one["case_id"] == case_id and _arm(one) == label]
+    suites = {one["suite"] for one in of_case}
+    if suite or len(suites) > 1:
+        if suite not in suites:
+            raise LabError(f"{case_id!r} stands in several suites{did_you_mean(suite, suites)}")
+        of_case = [one for one in of_case if one["suite"] == suite]
+    for one in of_case:
+        if one["trial"] == trial:
+            return _told(one, label)
+    there = ", ".join(str(one["trial"]) for one in of_case) or "none"
+    raise LabError(f"{run.card.run}: no trial {trial} of {case_id!r} by {label} (there is: {there})")
+
+
+def first_trial(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+) -> Table:
+    """The first of the trials that `looked` finds, in full."""
+    found = in_full(run, failed=failed, outcome=outcome, reason=reason, case=case, most=1)
+    return found[0] if found else Table("No such trial", ["what", "how it was"], [], ["nothing to look at"])
+
+
+def in_full(
+    run: Run,
+    *,
+    failed: bool = False,
+    outcome: str | None = None,
+    reason: str | None = None,
+    case: str | None = None,
+    most: int = 10,
+) -> list[Table]:
+    """The trials that `looked` finds, each as `trial` shows it; at most `most`."""
+    found = looked(run, failed=failed, outcome=outcome, reason=reason, case=case)
+    return [_told(one, _arm(one)) for one in found[:most]]
+
+
+def _arm(one: Mapping[str, Any]) -> str:
+    from agentbench_lab.analysis.compare import arm_label
+
+    return arm_label(one["driver"], one["model"], one["scaffold"])
+
+
+_LONGEST = 600
+"""Signs of a value that are shown in full before it is cut; `looked` has all of it."""
+
+
+def _told(one: Mapping[str, Any], label: str) -> Table:
+    """One trial as a table of two columns."""
+    rows: list[Sequence[str] | str] = ["asked"]
+    rows.append(["request", short(one["asked"]["request"], _LONGEST) or "not in the file"])
+    if one["asked"]["tools"]:
+        rows.append(["tools", ", ".join(one["asked"]["tools"])])
+    rows += [[f"trace {n}", _called(call)] for n, call in enumerate(one["asked"]["trace"] or (), start=1)]
+    rows.append("expected")
+    for name, value in one["expected"].items():
+        calls = value if name in ("calls", "candidateResults") and value else None
+        rows += (
+            [[f"{name} {n}", _called(call)] for n, call in enumerate(calls, start=1)]
+            if calls
+            else [[name, _json(value)]]
+        )
+    rows.append("called, as the driver says")
+    rows += [[f"call {n}", _called(call)] for n, call in enumerate(one["called"] or (), start=1)]
+    said = {"refused": one["refused"] or None, "answer": one["answer"], "note": one["note"]}
+    rows += [[name, _json(value)] for name, value in said.items() if value is not None]
+    if isinstance(rows[-1], str):
+        rows.append(["nothing", "" if one["called"] is not None else "not in the file"])
+    rows.append("observed, as the toolbox saw it")
+    for step in one["observed"] or ():
+        rows.append([f"step {step['step']}", _called(step)])
+        rows.append([step["status"], short(step["observed"], _LONGEST)])
+    if not one["observed"]:
+        rows.append(["nothing", "" if one["observed"] is not None else "not in the file"])
+    rows.append("checks, safety first")
+    first = True
+    for check in one["checks"] or ():
+        words = "passed" if check["passed"] else "FAILED" if check["gates"] else "not so, and decides nothing"
+        if check["gates"] and not check["passed"] and first:
+            first, words = False, "FAILED first"
+        rows.append(
+            [check["name"], ": ".join(part for part in (words, short(check["detail"], _LONGEST)) if part)]
+        )
+    if not one["checks"]:
+        rows += [["reason", short(reason, _LONGEST)] for reason in one["reasons"]] or [["none", ""]]
+    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
+    notes = [f"{ended}; stop: {one['stop'] or 'not said'}; evidence: {one['evidence']}"]
+    return Table(
+        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
+    )
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    more = {name: call[name] for name in ("accept", "optional") if call.get(name)}
+    text = f"{call['name']} {json.dumps(call.get('input', {}), ensure_ascii=False)}"
+    return short(f"{text} {json.dumps(more, ensure_ascii=False)}" if more else text, _LONGEST)
+
+
+def _json(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return short(text, _LONGEST)

@@ -82,25 +82,29 @@ def _balanced(text: str, most: int) -> list[str]:
 
 def themed(chart: Drawing, description: str) -> Drawing:
     """The theme, put into the specification: it looks the same wherever it is shown, also on paper."""
-    themed: Drawing = (
-        chart.properties(
-            description=description,
-            background="transparent",
-            padding={"left": 6, "top": 6, "right": 18, "bottom": 6},
-        )
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_concat(spacing=6)
-        .configure_title(
+    import altair as alt
+
+    config = alt.Config(
+        font=FONT,
+        view=alt.ViewConfig(stroke=None),
+        concat=alt.CompositionConfig(spacing=6),
+        title=alt.TitleConfig(
             anchor="start", frame="bounds", color=INK, fontSize=16, fontWeight=600, offset=14,
             subtitleColor=INK, subtitleFontSize=11.5, subtitlePadding=6, subtitleLineHeight=15,
-        )
-        .configure_axis(
+        ),
+        axis=alt.AxisConfig(
             labelColor=INK, labelOpacity=SOFT, titleColor=INK, titleOpacity=SOFT, titleFontWeight="normal", titleFontSize=11.5,
             labelFontSize=11, gridColor=INK, gridOpacity=FAINT, domain=False, ticks=False, labelPadding=6,
-        )
-        .configure_legend(labelColor=INK, titleColor=INK, titleOpacity=SOFT, labelFontSize=11.5)
+        ),
+        legend=alt.LegendConfig(labelColor=INK, titleColor=INK, titleOpacity=SOFT, labelFontSize=11.5),
     )  # fmt: skip
+    # in one step: each step would copy the whole chart, and a chart of charts takes long to copy
+    themed: Drawing = chart.properties(
+        description=description,
+        background="transparent",
+        padding={"left": 6, "top": 6, "right": 18, "bottom": 6},
+        config=config,
+    )
     return themed
 
 

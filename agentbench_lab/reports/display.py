@@ -14,6 +14,12 @@ CHART_MIME = "application/vnd.agentbench-lab.chart+json"
 PARAMETERS_MIME = "application/vnd.agentbench-lab.parameters+json"
 
 
+_CARD = "background: #ffffff; color: #1b1f24"
+"""JupyterLab shows a picture as an image, which knows nothing of a dark page: it brings a card and ink along.
+
+A report, where the picture is part of the page, takes both away."""
+
+
 def show_charts() -> None:
     """From here on a chart at the end of a cell shows as a picture (SVG), and is kept as its specification too."""
     import altair
@@ -26,6 +32,7 @@ def _bundle(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(spec, vl_version=vl_convert.get_vegalite_versions()[-1])
+    svg = svg.replace("<svg ", f'<svg style="{_CARD}" ', 1)
     return {"image/svg+xml": svg, CHART_MIME: spec, "text/plain": str(spec.get("description", "a chart"))}
 
 

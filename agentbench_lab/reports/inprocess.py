@@ -9,6 +9,7 @@ printed by other than Python. A notebook that needs more apart runs in a kernel.
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import os
 import sys
@@ -228,11 +229,13 @@ def _left_as_it_was() -> Iterator[None]:
     streams = sys.stdout, sys.stderr, sys.stdin
     hooks = sys.displayhook, sys.excepthook
     chosen = _altair_choices()
+    gc.freeze()  # what is there already is not this notebook's garbage, and is not looked through for it
     sys.path.insert(0, "")  # as in a kernel: what lies in the working folder can be imported
     try:
         with warnings.catch_warnings():
             yield
     finally:
+        gc.unfreeze()
         os.chdir(here)
         for name in os.environ.keys() - environment.keys():
             del os.environ[name]

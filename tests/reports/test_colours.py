@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agentbench_lab.charts.theme import SOFT
 from agentbench_lab.reports.page import resource
 
 
@@ -52,8 +53,15 @@ def test_text_on_its_ground(scheme: str, text: str, ground: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_charts_own_text_on_its_card(scheme: str) -> None:
-    """Charts bring their colours along, which are those of a light page: their card is light on both."""
-    colours = palettes()
-    for text in ("ink", "quiet"):
-        assert contrast(colours["light"][text], colours[scheme]["card"]) >= 4.5
+def test_a_charts_quiet_text_on_the_page(scheme: str) -> None:
+    """Charts take the page's ink, and what is read second is thinned: its colour is the mixture of the two."""
+    colours = palettes()[scheme]
+    ink, page = ([int(colours[name][at : at + 2], 16) for at in (1, 3, 5)] for name in ("ink", "page"))
+    mixed = [round(SOFT * a + (1 - SOFT) * b) for a, b in zip(ink, page, strict=True)]
+    assert contrast("#{:02x}{:02x}{:02x}".format(*mixed), colours["page"]) >= 4.5
+
+
+def test_a_thumbnail_stands_on_a_light_card() -> None:
+    """A picture in an image has black ink, whatever the page's is."""
+    for colours in palettes().values():
+        assert contrast("#000000", colours["card"]) >= 15

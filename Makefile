@@ -75,7 +75,7 @@ lab: $(LAB_STAMP)
 	@$(BIN)/jupyter-lab $(ARGS)
 
 reports: setup
-	@$(BIN)/agentbench-lab publish $(ARGS)
+	@$(BIN)/agentbench-lab publish --jobs $(JOBS) $(ARGS)
 
 bench: setup
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)

@@ -55,15 +55,24 @@ class Line(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """How many trials of one arm and group there are, listed or not, and how they came out."""
+    """How many trials of one arm and group there are, listed or not, and how they came out; None where no trial says."""
 
     arm: str
     group: str
     trials: int
     judged: int
     solved: int
-    completed: int
-    hallucinated: int
+    completed: int | None
+    hallucinated: int | None
+
+
+class Repeated(Struct, frozen=True):
+    """How often one arm solved a case that it was asked more than once, over all its judged trials."""
+
+    arm: str
+    case: str
+    solved: int
+    judged: int
 
 
 class Drill(Struct, frozen=True):
@@ -75,6 +84,7 @@ class Drill(Struct, frozen=True):
     trials: int
     cells: tuple[Cell, ...]
     lines: tuple[Line, ...]
+    repeated: tuple[Repeated, ...] = ()
 
     def __repr__(self) -> str:
         return f"{self.run}: {self.note}"
@@ -136,8 +146,9 @@ class Drill(Struct, frozen=True):
             by_cell.setdefault((line.arm, line.group), []).append(line)
         for number, cell in enumerate(self.cells):
             listed = by_cell.get((cell.arm, cell.group), [])
-            counts = [f"{cell.solved} of {cell.judged} solved", f"{cell.completed} completed"]
-            counts.append(f"{cell.hallucinated} hallucinated")
+            counts = [f"{cell.solved} of {cell.judged} solved"]
+            known = (("completed", cell.completed), ("hallucinated", cell.hallucinated))
+            counts += [f"{count} {what}" for what, count in known if count is not None]
             if cell.trials > cell.judged:
                 counts.append(f"{cell.trials - cell.judged} excluded")
             if len(listed) < cell.trials:
@@ -152,25 +163,23 @@ class Drill(Struct, frozen=True):
             name = f"{arm} · {outcome}" if many else outcome
             yield _opened(f"{prefix}-o{number}", name, f"{_many(len(lines), 'trial')} listed")
             yield f"<p>{', '.join(_link(line, prefix) for line in lines)}</p></div></details>"
-        if any(line.trial > 1 for line in self.lines):
+        if self.repeated:
             yield "<h3>By case</h3>"
             yield from self._by_case(prefix, many)
         yield "</section>"
 
     def _by_case(self, prefix: str, many: bool) -> Iterator[str]:
         """For what repeats tell: which trials of a case were solved."""
-        cases: dict[tuple[str, str, str], list[Line]] = {}
-        for line in self.lines:
-            cases.setdefault((line.arm, line.group, line.case), []).append(line)
-        for number, ((arm, _, case), lines) in enumerate(sorted(cases.items())):
-            lines.sort(key=lambda line: line.trial)
-            solved = sum(line.cls == "success" for line in lines)
-            name = f"{arm} · {case}" if many else case
-            yield _opened(
-                f"{prefix}-c{number}", name, f"{solved} of {_many(len(lines), 'listed trial')} solved"
-            )
-            links = (f"{_link(line, prefix, f'#{line.trial}')} {escape(line.outcome)}" for line in lines)
-            yield f"<p>{', '.join(links)}</p></div></details>"
+        lines: dict[tuple[str, str], list[Line]] = {}
+        for line in sorted(self.lines, key=lambda line: line.trial):
+            lines.setdefault((line.arm, line.case), []).append(line)
+        for number, case in enumerate(self.repeated):
+            listed = lines.get((case.arm, case.case), [])
+            name = f"{case.arm} · {case.case}" if many else case.case
+            about = f"solved in {case.solved} of {_many(case.judged, 'judged trial')}"
+            links = (f"{_link(line, prefix, f'#{line.trial}')} {escape(line.outcome)}" for line in listed)
+            yield _opened(f"{prefix}-c{number}", name, about)
+            yield f"<p>Listed: {', '.join(links)}</p></div></details>"
 
 
 def _many(count: int, what: str) -> str:
@@ -260,7 +269,22 @@ def drill(run: Run, *, most_bytes: int = MOST_BYTES) -> Drill:
         if spent > most_bytes:
             break
         full[line.number] = line
-    return msgspec.structs.replace(found, lines=tuple(full.get(line.number, line) for line in lines))
+    shown = tuple(full.get(line.number, line) for line in lines)
+    return msgspec.structs.replace(found, lines=shown, repeated=_repeated(trials, shown))
+
+
+def _repeated(trials: pl.DataFrame, lines: Sequence[Line]) -> tuple[Repeated, ...]:
+    """The cases that were asked more than once and have a trial listed."""
+    import polars as pl
+
+    listed = {(line.arm, line.case) for line in lines}
+    counted = trials.group_by("arm", pl.col("case_id").alias("case"), maintain_order=True).agg(
+        pl.col("solved").sum(), pl.col("solved").count().alias("judged"), pl.len().alias("asked")
+    )
+    rows = (row for row in counted.iter_rows(named=True) if (row["arm"], row["case"]) in listed)
+    return tuple(
+        Repeated(row["arm"], row["case"], row["solved"], row["judged"]) for row in rows if row["asked"] > 1
+    )
 
 
 def _cells(trials: pl.DataFrame, groups: Sequence[str]) -> tuple[Cell, ...]:
@@ -271,7 +295,11 @@ def _cells(trials: pl.DataFrame, groups: Sequence[str]) -> tuple[Cell, ...]:
     counted = trials.group_by("arm", "group").agg(
         pl.len().alias("trials"),
         pl.col("solved").count().alias("judged"),
-        *(pl.col(name).sum() for name in ("solved", "completed", "hallucinated")),
+        pl.col("solved").sum(),
+        *(
+            pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+            for name in ("completed", "hallucinated")
+        ),
     )
     cells = [Cell(**row) for row in counted.iter_rows(named=True)]
     return tuple(sorted(cells, key=lambda cell: (arms[cell.arm], order[cell.group])))

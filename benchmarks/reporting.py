@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def project(folder: Path, names: Sequence[str]) -> Path:
-    """A folder with the cases of this project, and run_ladder under these names."""
+def project(folder: Path, names: Sequence[str], notebook: str) -> Path:
+    """A folder with the cases of this project, and one of its notebooks under these names."""
     (folder / "data").mkdir()
     (folder / "data" / "cases").symlink_to(ROOT / "data" / "cases")
     (folder / "notebooks").mkdir()
     for name in names:
-        shutil.copyfile(ROOT / "notebooks" / "run_ladder.ipynb", folder / "notebooks" / f"{name}.ipynb")
+        shutil.copyfile(ROOT / "notebooks" / f"{notebook}.ipynb", folder / "notebooks" / f"{name}.ipynb")
     return folder
 
 
@@ -35,6 +35,12 @@ def ours(where: Path, *arguments: str) -> float:
 
 
 def the_pair(where: Path, name: str) -> float:
-    run = ["papermill", f"notebooks/{name}.ipynb", "notebooks/out.ipynb", "-p", "driver", "stub"]
-    quiet = ["--no-progress-bar", "--log-level", "ERROR"]
-    return seconds(where, [*run, *quiet], ["nbconvert", "--to", "html", "notebooks/out.ipynb"])
+    run = [
+        "papermill",
+        f"notebooks/{name}.ipynb",
+        "notebooks/out.ipynb",
+        "--no-progress-bar",
+        "--log-level",
+        "ERROR",
+    ]
+    return seconds(where, run, ["nbconvert", "--to", "html", "notebooks/out.ipynb"])

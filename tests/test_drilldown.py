@@ -151,6 +151,25 @@ def test_an_imported_run_has_lines_and_no_calls(two: Run) -> None:
     assert "not in the file" in found.html()
 
 
+def test_what_was_not_measured_is_not_zero(two: Run) -> None:
+    """An imported run may not know of hallucinations: then nothing is said of them."""
+    at = two.trials.schema.get_field_index("hallucinated")
+    field = two.trials.schema.field(at)
+    trials = two.trials.set_column(at, field, pa.nulls(two.trials.num_rows, field.type))
+    found = drill(msgspec.structs.replace(two, trials=trials))
+    assert {cell.hallucinated for cell in found.cells} == {None}
+    assert "4 of 4 solved; 4 completed</summary>" in found.html()
+
+
+def test_repeats_are_counted_over_all_trials_of_the_case(two: Run) -> None:
+    """Whether they are listed or not: the list alone, failures first, would make each case look hopeless."""
+    small, whole = drill(two, most_bytes=24_000), drill(two)
+    assert {(each.judged, each.solved) for each in whole.repeated} == {(2, 0), (2, 2)}
+    assert len(whole.repeated) == 28
+    assert set(small.repeated) < set(whole.repeated)
+    assert "solved in 0 of 2 judged trials" in small.html()
+
+
 def test_excluded_trials_have_their_place(two: Run) -> None:
     """After the failures, with the reason and its owner, and out of what was judged."""
     trials = two.trials

@@ -83,8 +83,11 @@ def report(
 @click.command()
 @click.argument("notebooks", nargs=-1, metavar="[NOTEBOOK]...")
 @click.option("--out", default="", metavar="FOLDER", help="Where the pages go; default reports.")
+@click.option(
+    "--jobs", default=1, show_default=True, metavar="N", help="Notebooks side by side, in N processes."
+)
 @ISOLATED
-def publish(notebooks: Sequence[str], out: str, isolated: bool) -> None:
+def publish(notebooks: Sequence[str], out: str, jobs: int, isolated: bool) -> None:
     """Execute notebooks, by default all, with their own default parameters, and publish them with an
     index by question. One that fails does not stop the others: its older page stays, the index says
     so, and the exit code is 3."""
@@ -97,7 +100,7 @@ def publish(notebooks: Sequence[str], out: str, isolated: bool) -> None:
             say(f"{one.seconds:6.2f} s  {near(one.page)}")
 
     done, index = reports.report_all(
-        notebooks, folder=Path(out) if out else None, isolated=isolated, each=told
+        notebooks, folder=Path(out) if out else None, isolated=isolated, jobs=jobs, each=told
     )
     failed = sum(one.page is None for one in done)
     say(f"index: {near(index)} ({many(len(done) - failed, 'report')} made, {failed} failed)")

@@ -104,6 +104,19 @@ def test_notebooks_of_one_call_do_not_see_each_other(project: Path) -> None:
         assert (found[1] in first) is not isolated
 
 
+def test_side_by_side_one_may_even_end_its_process(project: Path) -> None:
+    """All others are published, in the order of their names, and the one that died is named with its cell."""
+    made(project, "c_dies", "import os\nos._exit(1)")
+    made(project, "d_good", "print('well too')")
+    done, _ = report_all(jobs=2)
+    assert [one.notebook for one in done] == ["a_bad", "b_good", "c_dies", "d_good"]
+    assert [one.page is not None for one in done] == [False, True, False, True]
+    assert done[0].problem.startswith("a_bad.ipynb: cell 1 failed: FileNotFoundError: ")
+    assert done[2].problem.startswith("c_dies.ipynb: the kernel died in cell 1; kept as ")
+    with pytest.raises(LabError, match="at least 1"):
+        report_all(jobs=0)
+
+
 def test_the_command_says_which_failed(project: Path) -> None:
     """Exit code 3, a line each; a mistake is 2 as everywhere."""
     done = lab("publish", cwd=project)

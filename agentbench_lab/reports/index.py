@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from agentbench_lab.cases import project_root
 from agentbench_lab.reports.page import page
 from agentbench_lab.results.run import write_file
 
@@ -62,7 +63,7 @@ def write_index(folder: Path, *, done: Collection[str] = (), failed: Mapping[str
     pages = {path.stem: path for path in folder.glob("*.html") if path != index}
     entries = [
         _entry(name, pages.get(name), problems.get(name, ""))
-        for name in sorted(pages.keys() | problems.keys())
+        for name in _in_order(pages.keys() | problems.keys())
     ]
     counts = f"{len(pages)} published {'report' if len(pages) == 1 else 'reports'}."
     if problems:
@@ -78,6 +79,14 @@ def write_index(folder: Path, *, done: Collection[str] = (), failed: Mapping[str
     return index
 
 
+def _in_order(names: Collection[str]) -> list[str]:
+    """In the order in which notebooks/README.md lists the questions; then the others, by name."""
+    listed = project_root() / "notebooks" / "README.md"
+    text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
+    places = {name: at for at, name in enumerate(dict.fromkeys(re.findall(r"\((\w+)\.ipynb\)", text)))}
+    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
+
+
 def _entry(name: str, path: Path | None, problem: str) -> str:
     mark = f' data-failed="{escape(problem)}"' if problem else ""
     opened = f'<article class="entry" data-report="{escape(name)}"{mark}>'
@@ -90,7 +99,7 @@ def _entry(name: str, path: Path | None, problem: str) -> str:
     about = [
         facts.get("date", ""),
         facts.get("evidence", ""),
-        commit and f"commit {commit}",
+        commit and commit != "unknown" and f"commit {commit}",
         facts.get("trials", ""),
     ]
     lines = [f'<h2><a href="{escape(path.name)}">{escape(facts.get("title") or name)}</a></h2>']

@@ -29,7 +29,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All notebooks with their own defaults, published by one call in a project of their own."""
     project = tmp_path_factory.mktemp("project")
     (project / "data" / "results").mkdir(parents=True)
-    (project / "data" / "cases").symlink_to(ROOT / "data" / "cases")
+    for kept in ("cases", "prices"):
+        (project / "data" / kept).symlink_to(ROOT / "data" / kept)
     for run in (ROOT / "data" / "results").glob("*"):
         (project / "data" / "results" / run.name).symlink_to(run)
     paths = [ROOT / "notebooks" / f"{name}.ipynb" for name in NAMES]

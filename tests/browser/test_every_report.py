@@ -29,10 +29,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All notebooks with their own defaults, published by one call in a project of their own."""
     project = tmp_path_factory.mktemp("project")
     (project / "data" / "results").mkdir(parents=True)
-    for kept in ("cases", "prices"):
-        (project / "data" / kept).symlink_to(ROOT / "data" / kept)
-    for run in (ROOT / "data" / "results").glob("*"):
-        (project / "data" / "results" / run.name).symlink_to(run)
+    # new runs go into a folder of their own; all else that a notebook reads is the project's
+    there = [path for path in (ROOT / "data").iterdir() if path.name != "results"]
+    for path in [*there, *(ROOT / "data" / "results").glob("*")]:
+        (project / path.relative_to(ROOT)).symlink_to(path)
     paths = [ROOT / "notebooks" / f"{name}.ipynb" for name in NAMES]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# how long an example takes says nothing on cores that others use, too
+settings.register_profile("lab", deadline=None)
+settings.load_profile("lab")
 
 
 @pytest.fixture(scope="session")

@@ -290,7 +290,9 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
 def test_columns_are_named_for_tables_only(tmp_path: Path) -> None:
     file = tmp_path / "airline.json"
     file.write_text(json.dumps([episode()]), encoding="utf-8")
-    with pytest.raises(LabError, match=r"columns are named for tables only \(csv, jsonl, parquet\)"):
+    with pytest.raises(
+        LabError, match=r"--map names columns for tables \(csv, jsonl, parquet\), and for inspect the scorer"
+    ):
         load_results("tau-bench", file, Options(columns={"solved": "reward"}))
 
 

@@ -19,6 +19,7 @@ from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_ru
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Status
 
+FORM = "inspect"
 _STATUSES = ("success", "started", "cancelled", "error")
 _NOTES = {
     "inclusive": "cached tokens were counted within the input (an older Inspect); they are taken apart",
@@ -82,7 +83,7 @@ def run_of(path: Path, logs: Sequence[Log], notes: Iterable[str], options: Optio
         finished_at=(last.completed_at if last is not None else "") or "",
         options=_settings(spec) if alone else {},
         imported=Imported(
-            format="inspect",
+            format=FORM,
             file=path.name,
             notes=tuple(found.notes),
             digest=_digest(path, logs),

@@ -7,6 +7,8 @@ published total that does not follow from the rows stands on the card beside wha
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,12 +28,17 @@ class Options(Struct, frozen=True):
     columns: dict[str, str] = {}
 
 
+COLUMNS = ("COLUMNS",)
+
+
 class Format(Struct, frozen=True):
-    """A format that can be read: the module that reads it, what its files are, and the function that does it."""
+    """A format that can be read: the module that reads it, what its files are, the function that does it, and which
+    names it takes in `Options.columns` (`COLUMNS`: those of our columns)."""
 
     module: str
     about: str
     function: str = "load_results"
+    maps: tuple[str, ...] = ()
 
 
 FORMATS: dict[str, Format] = {
@@ -39,7 +46,9 @@ FORMATS: dict[str, Format] = {
     "bfcl": Format("bfcl", "a BFCL folder with result/ and score/"),
     "hal": Format("hal", "an UPLOAD.json of the Holistic Agent Leaderboard's harness, or a folder of them"),
     "harbor": Format("harbor", "a job's folder of Harbor, or one trial's result.json"),
-    "inspect": Format("inspect", "logs of Inspect AI: .eval or .json, one or a folder of them"),
+    "inspect": Format(
+        "inspect", "logs of Inspect AI: .eval or .json, one or a folder of them", maps=("scorer",)
+    ),
     "mini-swe-agent": Format(
         "mini_swe_agent", "trajectories (.traj.json) with SWE-bench reports beside them"
     ),
@@ -47,9 +56,11 @@ FORMATS: dict[str, Format] = {
     "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
     "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
     "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
-    "csv": Format("columns", "a table, one trial a row; --map says which column holds what", "load_csv"),
-    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl"),
-    "parquet": Format("columns", "the same as a Parquet file", "load_parquet"),
+    "csv": Format(
+        "columns", "a table, one trial a row; --map says which column holds what", "load_csv", COLUMNS
+    ),
+    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl", COLUMNS),
+    "parquet": Format("columns", "the same as a Parquet file", "load_parquet", COLUMNS),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 
@@ -63,15 +74,28 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     if form not in FORMATS:
         raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS, most=20)}")
     options = options or Options()
-    module = importlib.import_module(f"agentbench_lab.benchmarks.{FORMATS[form].module}")
-    if options.columns and not hasattr(module, "COLUMNS"):
-        tables = ", ".join(name for name, each in FORMATS.items() if each.module == "columns")
-        raise LabError(
-            f"{form} says itself what its fields are; columns are named for tables only ({tables})"
-        )
-    source = Path(path)
+    _check_maps(form, options.columns)
+    # a name of its own, which `.` has not, and one root for all files, however the path was given
+    source = Path(os.path.abspath(path))
     if not source.exists():
         raise LabError(f"{path}: there is no such file or folder")
-    run = getattr(module, FORMATS[form].function)(source, options)
+    module = importlib.import_module(f"agentbench_lab.benchmarks.{FORMATS[form].module}")
+    try:
+        run = getattr(module, FORMATS[form].function)(source, options)
+    except LabError as error:
+        raise LabError(str(error).replace(str(source), str(path))) from None
     assert isinstance(run, Run)
     return run
+
+
+def _check_maps(form: str, names: Iterable[str]) -> None:
+    takes = FORMATS[form].maps
+    for name in names:
+        if not takes:
+            tables = ", ".join(each for each in FORMATS if FORMATS[each].maps == COLUMNS)
+            raise LabError(
+                f"{form} says itself what its fields are; --map names columns for tables ({tables}), and for inspect "
+                "the scorer"
+            )
+        if takes != COLUMNS and name not in takes:
+            raise LabError(f"--map {name}: {form} takes nothing of that name{did_you_mean(name, takes)}")

@@ -19,13 +19,23 @@ from msgspec import Struct
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.hal_usage import TaskLog, task_logs
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, is_one, read_bytes
-from agentbench_lab.benchmarks.totals import Dollars, accuracy, as_float, claim, tally, unsplit
+from agentbench_lab.benchmarks.totals import (
+    Asked,
+    Dollars,
+    accuracy,
+    as_float,
+    claim,
+    lacking,
+    tally,
+    told_lacking,
+    unsplit,
+)
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage
 
-FORMAT = "hal"
+FORM = "hal"
 SUFFIX = "_UPLOAD.json"
 SCORES = ("score", "reward", "resolved", "success", "fraction_passed")
 """Where a task's score stands, in the order of preference, when its result is an object."""
@@ -89,7 +99,8 @@ def load_results(path: Path, options: Options) -> Run:
     """The tasks of one result file, or of all of a folder, as trials.
 
     Files of one agent and model are further trials of its tasks, in the order of their names; an agent name that ends
-    in _rep<K> says the number itself. A list of results of one task (its prompt variations) is as many trials. Raises
+    in _rep<K> says the number itself. A list of results of one task (its prompt variations) is as many trials. A
+    task that one file of an agent and model has and another lacks is missing there. Raises
     LabError for a file that is none, for scores that name no tasks, and for a run that is there twice.
     """
     files = [path] if path.is_file() else sorted(path.glob(f"*{SUFFIX}"))
@@ -104,23 +115,27 @@ def load_results(path: Path, options: Options) -> Run:
     trials: list[SourceTrial] = []
     cases: dict[str, SourceCase] = {}
     published: list[Published] = []
+    asked: list[Asked] = []
     for source in sources:
         arm, repeat = _arm(source, options)
         so_far = Counter(trial.case_id for trial in trials if (trial.driver, trial.model) == arm)
         mine = _trials(source, arm, repeat, so_far, notes)
         trials += mine
+        asked.append(Asked(arm, Counter(trial.case_id for trial in mine)))
         for task, case in _cases(source, mine).items():
             cases.setdefault(task, case)
         published += _published(source, arm, mine, several=len(sources) > 1)
-    notes += unsplit(trial.extra for trial in trials)
+    lacks = lacking(asked)
+    notes += [*told_lacking(lacks), *unsplit(trial.extra for trial in trials)]
     commits = {_commit(source) for source in sources}
     dates = sorted(source.said.config.date or "" for source in sources)
     return imported_run(
         suite=options.suite or suites[0],
         trials=trials,
         cases=cases,
+        missing=sum(lacks.values()),
         imported=Imported(
-            format=FORMAT,
+            format=FORM,
             file=path.name,
             digest=digest_of([source.file for source in sources], path),
             notes=tuple(dict.fromkeys(notes)),

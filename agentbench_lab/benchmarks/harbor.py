@@ -23,7 +23,7 @@ from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage, disjoint_input
 from agentbench_lab.values import digest
 
-FORMAT = "harbor"
+FORM = "harbor"
 
 STOPS: dict[str, str] = {
     "AgentTimeoutError": "timeout",
@@ -66,12 +66,12 @@ def load_results(path: Path, options: Options) -> Run:
     model = options.model or None
     root = path.parent if path.is_file() else path
     return imported_run(
-        suite=options.suite or (None if several else sources[0] if sources else None) or FORMAT,
+        suite=options.suite or (None if several else sources[0] if sources else None) or FORM,
         trials=[_source_trial(each, _case_id(each, several), model) for each in found],
         cases=cases,
         missing=missing,
         imported=Imported(
-            format=FORMAT,
+            format=FORM,
             file=path.name,
             digest=digest_of(set(files), root if len(set(files)) > 1 else path),
             notes=tuple(notes),

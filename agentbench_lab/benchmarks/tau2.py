@@ -20,8 +20,12 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceTrial, imported_run, side_by_side
 from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
+from agentbench_lab.transcripts import Status
 
+FORM = "tau2"
 RESULTS = "results.json"
+TOLD: tuple[Status, ...] = ("tool_error",)
+"""A result says that its call failed, never of what kind the failure was."""
 
 
 class _Party(Struct):
@@ -86,7 +90,7 @@ def load_results(path: Path, options: Options) -> Run:
             raise LabError(f"{path}: holds several domains ({', '.join(domains)}); --suite names one")
         root = path if path.is_dir() else path.parent
         digest = digest_of([file for one in read for file in one.files], root)
-        _check_together(read)
+        _check_together(read, options)
         if not any(one.simulations for one in read):
             raise LabError(f"{path}: holds no simulations")
         settings = _common(read)
@@ -95,7 +99,7 @@ def load_results(path: Path, options: Options) -> Run:
             return runs[0]
         cards = [run.card.imported for run in runs]
         notes = dict.fromkeys(note for card in cards if card is not None for note in card.notes)
-        imported = Imported("tau2", path.name, digest=digest, notes=tuple(notes))
+        imported = Imported(FORM, path.name, digest=digest, notes=tuple(notes), statuses=TOLD)
         return side_by_side(runs, imported, name=options.name, commit=_commit(read))
 
 
@@ -131,9 +135,10 @@ def _read(path: Path) -> _Read:
     return _Read(path, results, [read_json(file, Simulation) for file in files], [path, *files])
 
 
-def _arm(read: _Read) -> tuple[str, str, str | None]:
-    info = read.results.info
-    return info.environment_info.domain_name, info.agent_info.implementation, info.agent_info.llm
+def _arm(read: _Read, options: Options) -> tuple[str, str | None]:
+    """Agent and model; the caller names what the file does not."""
+    agent = read.results.info.agent_info
+    return agent.implementation or options.driver or UNKNOWN, agent.llm or options.model or None
 
 
 def _settings(read: _Read) -> dict[str, Any]:
@@ -161,12 +166,12 @@ def _common(files: Sequence[_Read]) -> dict[str, Any]:
     }
 
 
-def _check_together(files: Sequence[_Read]) -> None:
+def _check_together(files: Sequence[_Read], options: Options) -> None:
     """Raise LabError unless the files of each domain, agent and model are parts of one configuration."""
     first: dict[tuple[str, str, str | None], _Read] = {}
     seen: dict[tuple[Any, ...], _Read] = {}
     for read in files:
-        arm = _arm(read)
+        arm = (read.results.info.environment_info.domain_name, *_arm(read, options))
         one = first.setdefault(arm, read)
         whose = f"{arm[0]} by {arm[1]} {arm[2] or ''}".strip()
         ours, theirs = _settings(one), _settings(read)
@@ -217,6 +222,7 @@ def _run(
     asked: dict[tuple[Any, ...], int] = {}
     for read in files:
         info = read.results.info
+        driver, model = _arm(read, options)
         for simulation, number in _numbered(read.simulations):
             extra = {} if commit or not info.git_commit else {"git_commit": info.git_commit}
             trials.append(
@@ -224,23 +230,25 @@ def _run(
                     simulation,
                     tasks.get(str(simulation.task_id)),
                     number=number,
-                    driver=info.agent_info.implementation or options.driver or UNKNOWN,
-                    model=info.agent_info.llm or options.model or None,
+                    driver=driver,
+                    model=model,
                     extra=extra,
                     where=str(read.path),
                 )
             )
         for task in read.results.tasks:
-            key = (*_arm(read), str(task.id))
+            key = (driver, model, str(task.id))
             asked[key] = max(asked.get(key, 0), info.num_trials or 0)
-    had = Counter((domain, trial.driver, trial.model, trial.case_id) for trial in trials)
+    had = Counter((trial.driver, trial.model, trial.case_id) for trial in trials)
     missing = sum(max(count - had[key], 0) for key, count in asked.items())
     starts = [each.start_time for read in files for each in read.simulations if each.start_time]
     ends = [each.end_time for read in files for each in read.simulations if each.end_time]
     return imported_run(
         suite=options.suite or f"tau2-{domain}",
         trials=trials,
-        imported=Imported("tau2", path.name, digest=digest, notes=tuple(_notes(domain, trials, commit))),
+        imported=Imported(
+            FORM, path.name, digest=digest, notes=tuple(_notes(domain, trials, commit)), statuses=TOLD
+        ),
         name=options.name,
         cases={case_id: source_case(task) for case_id, task in tasks.items()},
         missing=missing,

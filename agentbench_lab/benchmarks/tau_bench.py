@@ -23,6 +23,11 @@ from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
 from agentbench_lab.transcripts import Status, Usage
 
+FORM = "tau-bench"
+TOLD: tuple[Status, ...] = ("tool_error", "undeclared")
+"""The failures of calls that an answer names. Wrong arguments are a tool's error there, and arguments that are no JSON
+end the episode as an error of the harness, without its calls."""
+
 
 class _Action(Struct):
     name: str
@@ -89,10 +94,11 @@ def load_results(path: Path, options: Options) -> Run:
             suite=options.suite or _suite(episodes),
             trials=trials,
             imported=Imported(
-                "tau-bench",
+                FORM,
                 path.name,
                 digest=digest_of([path], path),
                 notes=tuple(_notes(episodes, trials, asked, options)),
+                statuses=TOLD,
             ),
             name=options.name,
             cases=cases,
@@ -126,7 +132,7 @@ def _suite(episodes: Sequence[_Episode]) -> str:
             named = re.match(r"\s*#+ (\w+) agent policy", opening if isinstance(opening, str) else "", re.I)
             found.add(named[1].lower() if named else None)
     domain = found.pop() if len(found) == 1 else None
-    return f"tau-bench-{domain}" if domain else "tau-bench"
+    return f"{FORM}-{domain}" if domain else FORM
 
 
 def _trial(path: Path, at: int, episode: _Episode, options: Options) -> SourceTrial:

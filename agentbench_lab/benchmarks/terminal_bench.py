@@ -11,19 +11,30 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, read_bytes
-from agentbench_lab.benchmarks.totals import Count, accuracy, claim, pass_at_k, tally, unsplit
+from agentbench_lab.benchmarks.totals import (
+    Asked,
+    Count,
+    accuracy,
+    claim,
+    lacking,
+    pass_at_k,
+    tally,
+    told_lacking,
+    unsplit,
+)
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage
 
-FORMAT = "terminal-bench"
+FORM = "terminal-bench"
 RESULTS = "results.json"
 METADATA = "run_metadata.json"
 
@@ -81,6 +92,7 @@ class _Metadata(Struct):
     start_time: str | None = None
     end_time: str | None = None
     commit_hash: str | None = None
+    n_attempts: Annotated[int, Meta(ge=0, le=10_000)] | None = None
 
 
 class _Source(Struct):
@@ -106,8 +118,9 @@ def load_results(path: Path, options: Options) -> Run:
     """The trials of one run, or of all runs below a folder.
 
     Runs of one agent and model continue each other's trial numbers in the order of their start; several results of a
-    task within a run count by their `-of-` number where they have one, else in the file's order. A second copy of a run
-    is left out, aloud. Raises LabError for a file that is no run's, for runs of different data sets, and where neither
+    task within a run count by their `-of-` number where they have one, else in the file's order. A task that one run of
+    an agent and model has and another lacks is missing there, as often as that run asked each task. A second copy of a
+    run is left out, aloud. Raises LabError for a file that is no run's, for runs of different data sets, and where neither
     the source nor `options` names the agent.
     """
     sources, notes = _sources(path)
@@ -117,11 +130,14 @@ def load_results(path: Path, options: Options) -> Run:
     cases: dict[str, SourceCase] = {}
     published: list[Published] = []
     so_far: Counter[tuple[str, str | None, str]] = Counter()
+    asked: list[Asked] = []
     for source in sources:
         arm = _arm(source, options)
         mine = _trials(source, arm, so_far)
         so_far.update((*arm, trial.case_id) for trial in mine)
         trials += mine
+        had = Counter(trial.case_id for trial in mine)
+        asked.append(Asked(arm, had, max([source.about.n_attempts or 1, *had.values()])))
         for each in source.found.results:
             known = cases.setdefault(each.task_id, SourceCase(each.instruction or ""))
             if each.instruction and not known.request:
@@ -131,15 +147,17 @@ def load_results(path: Path, options: Options) -> Run:
     if nulls:
         have = "trial has" if nulls == 1 else "trials have"
         notes.append(f"{nulls} {have} no verdict (is_resolved is null); the source counts that as a failure.")
-    notes += unsplit(trial.extra for trial in trials)
+    lacks = lacking(asked)
+    notes += [*told_lacking(lacks), *unsplit(trial.extra for trial in trials)]
     files = [file for source in sources for file in source.files]
     return imported_run(
         suite=suite,
         version=version,
         trials=trials,
         cases=cases,
+        missing=sum(lacks.values()),
         imported=Imported(
-            format=FORMAT,
+            format=FORM,
             file=path.name,
             digest=digest_of(files, path.parent if path.is_file() else path),
             notes=tuple(notes),
@@ -221,7 +239,7 @@ def _suite(sources: Sequence[_Source], options: Options, path: Path) -> tuple[st
         named = ", ".join(" ".join(filter(None, each)) for each in told)
         raise LabError(f"{path}: runs of different data sets ({named}); import each by itself")
     name, version = told[0] if told else (None, None)
-    return options.suite or name or FORMAT, version
+    return options.suite or name or FORM, version
 
 
 def _arm(source: _Source, options: Options) -> tuple[str, str | None]:

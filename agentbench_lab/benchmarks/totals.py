@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
@@ -71,6 +72,38 @@ def standard_error(by_trial: Mapping[object, Tally]) -> float | None:
     square root of n, a run being all trials of one number; None for fewer than two."""
     rates = [each.rate for each in by_trial.values()]
     return statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else None
+
+
+class Asked(NamedTuple):
+    """One run of an arm: how many trials it has of each task, and how often it asked each at least."""
+
+    arm: tuple[str, str | None]
+    had: Mapping[str, int]
+    attempts: int = 1
+
+
+def lacking(runs: Iterable[Asked]) -> dict[tuple[str, str | None], int]:
+    """By arm, the trials that its runs lack: each run is taken to have asked every task that a run of its arm has."""
+    by_arm: dict[tuple[str, str | None], list[Asked]] = defaultdict(list)
+    for run in runs:
+        by_arm[run.arm].append(run)
+    return {
+        arm: sum(
+            max(0, run.attempts - run.had.get(task, 0))
+            for task in {t for run in mine for t in run.had}
+            for run in mine
+        )
+        for arm, mine in by_arm.items()
+    }
+
+
+def told_lacking(lacks: Mapping[tuple[str, str | None], int]) -> list[str]:
+    """The notes on them."""
+    return [
+        f"{' '.join(filter(None, arm))}: some of its runs lack tasks that others have, or attempts; missing: {count}."
+        for arm, count in lacks.items()
+        if count
+    ]
 
 
 def unsplit(extras: Iterable[Mapping[str, object]]) -> list[str]:

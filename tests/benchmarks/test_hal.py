@@ -375,6 +375,20 @@ def test_further_files_of_one_agent_continue_its_trials(tmp_path: Path) -> None:
     assert notes(run) == ("copy_UPLOAD.json is a second copy of a_UPLOAD.json and was not read.",)
 
 
+def test_a_task_that_a_further_file_lacks_is_missing(tmp_path: Path) -> None:
+    """Three tasks in two files are six trials; the second file has one of them."""
+    write(tmp_path, GAIA, "one")
+    again = {"run_id": "two"}
+    write(tmp_path, upload({"t1": {"score": True}}, config={**GAIA["config"], **again}), "two")
+    run = load_results("hal", tmp_path)
+    counts = run.card.counts
+    assert (counts.asked, counts.judged, counts.missing) == (6, 4, 2)
+    assert (
+        "generalist gpt-4o: some of its runs lack tasks that others have, or attempts; missing: 2."
+        in notes(run)
+    )
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"no \*_UPLOAD.json in it"):
         load_results("hal", tmp_path)

@@ -217,7 +217,9 @@ def test_several_scorers(tmp_path: Path) -> None:
     assert one(run(tmp_path, both, results=headline))["solved"] is False
     with pytest.raises(LabError, match=r"a\.json: no scorer 'secnod' \(did you mean 'second'\?\)"):
         run(tmp_path, both, scorer="secnod")
-    with pytest.raises(LabError, match=r"--map scorrer: nothing of that name \(did you mean 'scorer'\?\)"):
+    with pytest.raises(
+        LabError, match=r"--map scorrer: inspect takes nothing of that name \(did you mean 'scorer'\?\)"
+    ):
         load_results("inspect", tmp_path / "a.json", Options(columns={"scorrer": "first"}))
 
 

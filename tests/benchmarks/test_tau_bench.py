@@ -290,7 +290,9 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
 def test_columns_are_named_for_tables_only(tmp_path: Path) -> None:
     file = tmp_path / "airline.json"
     file.write_text(json.dumps([episode()]), encoding="utf-8")
-    with pytest.raises(LabError, match=r"columns are named for tables only \(csv, jsonl, parquet\)"):
+    with pytest.raises(
+        LabError, match=r"--map names columns for tables \(csv, jsonl, parquet\), and for inspect the scorer"
+    ):
         load_results("tau-bench", file, Options(columns={"solved": "reward"}))
 
 
@@ -307,3 +309,13 @@ def test_a_damaged_file_is_a_run_or_an_error(
         assert bench_bytes(load(folder, content))
     except LabError as wrong:
         assert str(wrong)
+
+
+def test_the_card_says_which_kinds_of_failed_calls_are_told(tmp_path: Path) -> None:
+    """Of wrong arguments tau-bench says no more than of any error; a kind that is met all the same is told."""
+    run = load(tmp_path, [episode()])
+    assert run.card.imported is not None
+    assert run.card.imported.statuses == ("tool_error", "undeclared")
+    run = load(tmp_path, [episode(traj=dialogue(call("find", "{"), result("x")))])
+    assert run.card.imported is not None
+    assert run.card.imported.statuses == ("tool_error", "undeclared", "malformed")

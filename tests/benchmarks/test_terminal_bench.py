@@ -180,6 +180,36 @@ def test_runs_of_one_agent_continue_each_other_in_the_order_of_their_start(tmp_p
     assert "goose claude-opus-4: accuracy of run z: published 100 %, rows give 100 % (follows)" in claims(run)
 
 
+def test_what_a_run_of_an_arm_lacks_is_missing(tmp_path: Path) -> None:
+    """Three tasks by two runs are six trials: the second run has one of them, so two of six are missing."""
+    first = [result(task, "1-of-1.x", True) for task in "abc"]
+    write_run(tmp_path / "one", first)
+    write_run(tmp_path / "two", [result("a", "1-of-1.y", False)], start="2025-09-05T11:00:00+00:00")
+    run = load_results("terminal-bench", tmp_path)
+    counts = run.card.counts
+    assert (counts.asked, counts.judged, counts.missing) == (6, 4, 2)
+    assert run.card.imported is not None
+    assert (
+        "goose claude-opus-4: some of its runs lack tasks that others have, or attempts; missing: 2."
+        in run.card.imported.notes
+    )
+
+
+def test_an_attempt_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    """Two attempts at two tasks are four trials, of which b has one: by its other task, or by what the run says."""
+    tries = [result("a", "1-of-2.x", True), result("a", "2-of-2.x", True), result("b", "1-of-2.x", True)]
+    assert load_results("terminal-bench", write_run(tmp_path / "one", tries)).card.counts.missing == 1
+    about = {"n_attempts": 3}
+    run = load_results("terminal-bench", write_run(tmp_path / "two", tries, about=about))
+    assert (run.card.counts.asked, run.card.counts.missing) == (6, 3)
+
+
+def test_another_arm_may_have_other_tasks(tmp_path: Path) -> None:
+    write_run(tmp_path / "one", [result("a", "1-of-1.x", True), result("b", "1-of-1.x", True)])
+    write_run(tmp_path / "two", [result("c", "1-of-1.y", True)], about={"model_name": "other"})
+    assert load_results("terminal-bench", tmp_path).card.counts.missing == 0
+
+
 def test_a_nested_second_copy_is_left_out_aloud(tmp_path: Path) -> None:
     first = write_run(tmp_path / "runs" / "one", [result("a", "x", True)])
     write_run(tmp_path / "runs" / "two", [result("a", "y", False)])

@@ -7,25 +7,20 @@ from pathlib import Path
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.inspect.gather import run_of
 from agentbench_lab.benchmarks.inspect.log import Log, is_log, logs_in, read_log
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.results.schema import no_collection
-
-COLUMNS = ("scorer",)
-"""What `--map` can say: which of several scorers is the verdict, `scorer=NAME`, or `NAME.KEY` for a dict of values."""
 
 
 def load_results(path: Path, options: Options) -> Run:
     """The logs as one run: the samples are its trials, an epoch is a trial's number.
 
-    A log is an arm (its solvers by its model); logs of several tasks become groups, with the task before the case's id.
+    `options.columns` may say which of several scorers is the verdict: `scorer` is its name, or NAME.KEY for a dict of
+    values. A log is an arm (its solvers by its model); logs of several tasks become groups, with the task before the case's id.
     Of two logs of one task (one that was tried again) the later counts; others of the same arm and task give further
     trials when all that was set in them is the same. Raises LabError for logs that cannot be told apart, for a folder
     without logs, and for a log in which nothing was scored.
     """
-    for name in options.columns:
-        if name not in COLUMNS:
-            raise LabError(f"--map {name}: nothing of that name{did_you_mean(name, COLUMNS)}")
     with no_collection():
         if not path.is_dir():
             return run_of(path, [read_log(path)], [], options)

@@ -91,7 +91,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "envelope": finished.card.envelope,
             "metrics": pair.to_dicts(),
             "gate": gates.to_dicts(),
-            "outcomes": metrics.outcomes(finished.trials).to_dicts(),
+            "outcomes": metrics.outcomes(finished.trials, finished.card.outcome_set).to_dicts(),
             "reliability": metrics.reliability(finished.trials).to_dicts(),
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),

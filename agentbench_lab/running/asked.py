@@ -135,6 +135,14 @@ def check_tools(placed: Iterable[tuple[Case, World]]) -> None:
                 raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
 
 
+def check_states(placed: Iterable[tuple[Case, World]]) -> None:
+    """A case that looks at an end state acts on a world that has one."""
+    for case, world in placed:
+        if case.expect.of_state and world.kind != "state":
+            where = f"{case.file}:{case.line}: " if case.line else ""
+            raise LabError(f"{where}{case.id}: expects a state, and world {world.name!r} is a {world.kind}")
+
+
 def caps_asked(caps: Caps | None) -> Caps:
     """The caps of a run, or none."""
     caps = Caps() if caps is None else caps

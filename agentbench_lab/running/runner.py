@@ -25,7 +25,6 @@ from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
-from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.run import (
@@ -47,6 +46,7 @@ from agentbench_lab.running.asked import (
     DriverLike,
     caps_asked,
     check_rungs,
+    check_states,
     check_tools,
     count,
     drivers_asked,
@@ -206,6 +206,8 @@ def prepare(
     drivers = drivers_asked(driver)
     limits = limits_asked(limits)
     executor = check_executor(executor)
+    if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
+        raise LabError(f"strictness original is the ladder's; {suite.name} is judged by its outcomes")
     if ladder:
         check_rungs(suite, cases)
         if shard:
@@ -217,6 +219,7 @@ def prepare(
     if world and all(case.world is not None for case in cases):
         raise LabError(f"world {world_name(world)!r} serves no case: each case of {suite.name} names its own")
     check_tools(placed)
+    check_states(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
@@ -307,6 +310,7 @@ class Prepared:
         self.settings, self.options, self.folder = settings, options, folder
         self._workers, self._executor, self._caps = workers, executor, caps
         self._again_excluded = again_excluded
+        self._taxonomy = placed[0][0].taxonomy if placed else "ladder"
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
@@ -398,6 +402,11 @@ class Prepared:
                 raise LabError(
                     f"{self._where()}holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
                     f"now; ask at least as many trials as it has"
+                )
+            if record.row.outcomes != self._taxonomy:
+                raise LabError(
+                    f"{self._where()}is judged by the outcomes {record.row.outcomes}, and its suite is now one of "
+                    f"{self._taxonomy}; give another --out"
                 )
             verdict = record.row.verdict
             if self._again_excluded and verdict.excluded is not None and verdict.owner == "environment":
@@ -596,7 +605,7 @@ class Prepared:
             run=self.folder.name if self.folder is not None else f"{suite.name}-{kit.stamp}",
             stamp=kit.stamp,
             commit=self._commit(),
-            taxonomy=LADDER.name,
+            taxonomy=self._taxonomy,
             strictness=kit.strictness,
             grader=grading.version(),
             suites=(

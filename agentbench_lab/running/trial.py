@@ -380,7 +380,8 @@ def collect(
             ]
         ),
         task.goals,
-        toolbox.fault,
+        seen=toolbox.seen(case.expect),
+        fault=toolbox.fault,
     )
 
 

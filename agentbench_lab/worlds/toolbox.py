@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from agentbench_lab.cases import Expect
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
+from agentbench_lab.worlds.seen import Seen
 
 INPUT_LIMIT = 100_000
 """Bytes of JSON that the arguments of a call may have."""
@@ -37,7 +39,8 @@ class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
 class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
-    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed.
+    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed, empty
+    when that was nothing after all.
     `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
     """
 
@@ -67,6 +70,9 @@ class World(Protocol):
     def fork(self) -> World: ...
     def run(self, name: str, input: dict[str, Any]) -> Ran: ...
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]: ...
+    def seen(self, expect: Expect) -> Seen | None:
+        """What a grade by this expectation reads off the world, as it now stands; None where nothing can change."""
+        ...
 
 
 class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -214,6 +220,14 @@ class Toolbox:
             if waited:
                 self._lock.release()
 
+    def seen(self, expect: Expect) -> Seen | None:
+        """What the grade reads off the world; a world that fails here is at fault like one that fails at a call."""
+        try:
+            return self._world.seen(expect)
+        except Exception as error:
+            self.fault = f"the world cannot be read: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            return None
+
     def call(self, name: str, input: Any = None) -> Observation:
         """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""
         with self._lock:
@@ -257,7 +271,7 @@ class Toolbox:
         except Exception as error:
             self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
             return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run")
-        changes = not capability.read_only
+        changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:
             return LedgerRow(
                 name, arguments, "tool_error", text=ran.error[:TEXT_LIMIT], facts=ran.facts, changes=changes

@@ -20,6 +20,14 @@ from msgspec import Meta, Struct, field
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
 from agentbench_lab.expect import LADDER_KEYS, OUTCOME_KEYS, ExpectedAnswer, state_faults
+from agentbench_lab.expect_work import (
+    Base64,
+    ExpectedCommand,
+    ExpectedFile,
+    ExpectedOutput,
+    Given,
+    work_faults,
+)
 from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
@@ -85,6 +93,8 @@ class Expect(
     state: dict[str, Any] | None = None
     state_absent: tuple[str, ...] = ()
     state_equals: dict[str, Any] | None = None
+    files: dict[str, ExpectedFile] | None = None
+    command: ExpectedCommand | None = None
     answer: ExpectedAnswer | None = None
 
     @property
@@ -92,7 +102,7 @@ class Expect(
         return () if self.calls is msgspec.UNSET else self.calls
 
     @property
-    def key(self) -> Literal["calls", "refuse", "goal", "state", "answer"]:
+    def key(self) -> Literal["calls", "refuse", "goal", "state", "files", "command", "answer"]:
         """What the case's success is counted over."""
         if self.inferred_goal is not None:
             return "goal"
@@ -100,12 +110,19 @@ class Expect(
             return "refuse"
         if self.of_state:
             return "state"
+        if self.of_work:
+            return "command" if self.files is None else "files"
         return "calls" if self.answer is None or self.calls is not msgspec.UNSET else "answer"
 
     @property
     def of_state(self) -> bool:
         """Whether the end state is looked at."""
         return self.state is not None or bool(self.state_absent) or self.state_equals is not None
+
+    @property
+    def of_work(self) -> bool:
+        """Whether the work folder is looked at."""
+        return self.files is not None or self.command is not None
 
     @property
     def grades(self) -> bool:
@@ -390,12 +407,18 @@ _SHAPES: dict[str, type[Struct]] = {
     "$.expect.candidateResults[]": Call,
     "$.expect.recover": Recover,
     "$.expect.answer": ExpectedAnswer,
+    "$.expect.files[...]": ExpectedFile,
+    "$.expect.files[...].exact": Base64,
+    "$.expect.command": ExpectedCommand,
+    "$.expect.command.stdout": ExpectedOutput,
+    "$.expect.command.stderr": ExpectedOutput,
+    "$.expect.command.files[...]": Given,
     "$.gold": Gold,
     "$.gold.calls[]": Call,
     "$.trace[]": Call,
     "$.limits": Limits,
 }
-_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback")
+_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback", "run", "base64")
 _WORDS = {
     "array": "a list",
     "object": "an object",
@@ -473,14 +496,26 @@ def _walk(value: Any, path: str) -> tuple[list[tuple[Any, Any]], str]:
     for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         taken: Any = name or index
         if index == "...":
-            fits = list if way[-1][1] == "accept" else bool
-            taken = next(key for key, item in value.items() if not isinstance(item, fits))
+            taken = next(key for key, item in value.items() if not _fits(item, way))
         elif index:
             taken = int(index)
         where += f"[{taken}]" if isinstance(taken, int) else f".{taken}"
         way.append((value, taken))
         value = value[taken]
     return way, where.removeprefix(".")
+
+
+def _fits(item: Any, way: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether a value of the object at the end of the way is of the kind that all of its values have to be."""
+    key = way[-1][1]
+    if key == "files":
+        kind: Any = ExpectedFile if way[-2][1] == "expect" else str | Given
+        try:
+            msgspec.convert(item, kind)
+        except msgspec.ValidationError:
+            return False
+        return True
+    return isinstance(item, list if key == "accept" else bool)
 
 
 def _said(message: str) -> str:
@@ -535,6 +570,7 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
     yield from (
         f"expect.{fault}" for fault in state_faults(expect.state, expect.state_absent, expect.state_equals)
     )
+    yield from (f"expect.{fault}" for fault in work_faults(expect.files, expect.command))
     if expect.answer is not None:
         yield from (f"expect.answer: {fault}" for fault in expect.answer.faults())
     given = expect.calls is not msgspec.UNSET
@@ -559,7 +595,7 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
         if getattr(expect, name) not in (None, False):
             yield f"expect.{key} is the ladder's alone; this suite is judged by its outcomes"
     if not expect.grades and not given:
-        yield "expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals or answer"
+        yield "expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals, files, command or answer"
 
 
 def _rules_of_calls(line: _Line, outcome: bool) -> Iterable[str]:

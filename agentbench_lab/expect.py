@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from agentbench_lab.expect_work import WORK_KEYS
 from agentbench_lab.paths import BadPath, Path, join, split
 
-OUTCOME_KEYS = ("state", "state_absent", "state_equals", "answer")
+OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer")
 """The keys of an expectation that only the outcomes `outcome-graded` know."""
 LADDER_KEYS = {
     "proof": "proof",

@@ -15,6 +15,7 @@ from agentbench_lab.grading.calls import unmatched
 from agentbench_lab.grading.grade import STOPS, Check, Evidence, Grade, cut, judged, shown
 from agentbench_lab.grading.state import state_checks
 from agentbench_lab.grading.strict import bearing_rows, invented_calls, unborne_claim, unended
+from agentbench_lab.grading.work import work_checks
 from agentbench_lab.outcomes import OUTCOME_GRADED
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import LedgerRow
@@ -64,6 +65,10 @@ def grade_outcome(case: Case, transcript: Transcript, evidence: Evidence) -> Gra
             wrong = f"expected no call, got {shown(made)}"
         check("calls", wrong, stopped or nothing)
     for one in state_checks(expect, evidence.seen):
+        checks.append(one)
+        if not one.passed:
+            named.append(stopped or nothing)
+    for one in work_checks(expect, evidence.seen):
         checks.append(one)
         if not one.passed:
             named.append(stopped or nothing)

@@ -16,19 +16,23 @@ import msgspec
 from agentbench_lab.cases import Call, Case, ExpectedCall, Suite, load_suite
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
 from agentbench_lab.grading import Evidence, grade
+from agentbench_lab.running.asked import check_sandboxes, level_asked
 from agentbench_lab.running.lint_outcomes import outcome_problems
 from agentbench_lab.running.mutants import changed_call, filled, other_text
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import same
 from agentbench_lab.worlds.capabilities import Capability
 from agentbench_lab.worlds.find import Worlds
+from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox, World
 
 
-def lint_suite(path: str | Path, *, world: str | Path | World | None = None) -> tuple[Problem, ...]:
+def lint_suite(
+    path: str | Path, *, world: str | Path | World | None = None, sandbox: str | Level = ""
+) -> tuple[Problem, ...]:
     """Every problem of a case file, in the order of its lines; empty for a sound one.
 
-    A file that cannot be read, or a world that is missing, is reported like the rest.
+    `sandbox` is the level of its work folders. A file that cannot be read, or a world that is missing, is reported like the rest.
     """
     try:
         suite = load_suite(path)
@@ -36,16 +40,19 @@ def lint_suite(path: str | Path, *, world: str | Path | World | None = None) -> 
         return error.problems
     except LabError as error:
         return (Problem(str(path), 0, str(error).removeprefix(f"{path}: ")),)
-    return lint_cases(suite, world=world)
+    return lint_cases(suite, world=world, sandbox=sandbox)
 
 
-def lint_cases(suite: Suite, *, world: str | Path | World | None = None) -> tuple[Problem, ...]:
+def lint_cases(
+    suite: Suite, *, world: str | Path | World | None = None, sandbox: str | Level = ""
+) -> tuple[Problem, ...]:
     """The same for a suite that is already loaded (its shape is known to be sound)."""
-    worlds = Worlds(suite, world)
+    worlds = Worlds(suite, world, sandbox=level_asked(sandbox))
     problems: list[Problem] = []
     for case in suite.cases:
         try:
             of_case = worlds.of(case)
+            check_sandboxes([(case, of_case)])
         except ProblemsError as error:
             problems += error.problems
             continue

@@ -20,9 +20,12 @@ from agentbench_lab.paths import ABSENT, Change, join, look, split
 from agentbench_lab.running.mutants import changed_call, filled, replaced
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import plain
+from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.seen import Seen, StateSeen
+from agentbench_lab.worlds.seen_work import FileSeen, blob
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox, World
 
+_END = {"state": "state", "files": "files", "command": "end of the command"}
 _NO_ANSWER = "expect.answer: no text follows from it; give gold.answer, an answer that is right"
 
 
@@ -32,9 +35,11 @@ def outcome_problems(case: Case, world: World) -> Iterator[str]:
     if expect.of_state and world.kind != "state":
         yield f"expects a state, and world {world.name!r} is a {world.kind}"
         return
-    if expect.key == "state" and case.gold is None and not expect.expected_calls:
-        yield 'needs gold, a reference solution: {"calls": [...]} that lead to the expected state'
+    if expect.key in ("state", "files", "command") and case.gold is None and not expect.expected_calls:
+        yield f'needs gold, a reference solution: {{"calls": [...]}} that lead to the expected {_END[expect.key]}'
         return
+    if isinstance(world, Sandbox):
+        yield from _hidden(case, world)
     answer = _answer(case)
     if expect.answer is not None and answer is None:
         yield _NO_ANSWER
@@ -88,8 +93,14 @@ def _carried_out(case: Case, world: World, calls: Sequence[Call]) -> tuple[Evide
         seen = toolbox.call(call.name, call.input)
         if not seen.ok:
             failed.append(f"{word} {number}: {call.name} does not work here: {seen.text}")
+        elif isinstance(seen.value, dict) and call.name == "bash" and seen.value.get("exit") != 0:
+            failed.append(f"{word} {number}: {seen.text}")
     ledger = toolbox.close()
-    return _evidence(ledger, len(calls), toolbox.seen(case.expect)), failed
+    evidence = _evidence(ledger, len(calls), toolbox.seen(case.expect))
+    toolbox.release()
+    if toolbox.fault:
+        failed.append(toolbox.fault)
+    return evidence, failed
 
 
 def _alternatives(case: Case, world: World, calls: Sequence[Call]) -> Iterator[str]:
@@ -103,6 +114,7 @@ def _alternatives(case: Case, world: World, calls: Sequence[Call]) -> Iterator[s
                 for call in calls[:at]:
                     toolbox.call(call.name, call.input)
                 seen = toolbox.call(expected.name, {**calls[at].input, key: value})
+                toolbox.release()
                 if not seen.ok:
                     yield f"call {at + 1}: accept.{key}: does not work here: {seen.text}"
 
@@ -130,6 +142,7 @@ def _mutants(
             yield f"call {number} ({row.name}) left out", grade(case, left_out, seen)
     yield from _of_calls(case, reference, evidence)
     yield from _of_state(case, reference, evidence)
+    yield from _of_work(case, reference, evidence)
     if expect.answer is not None:
         for answer in _other_answers(expect.answer):
             other = msgspec.structs.replace(reference, answer=answer)
@@ -184,6 +197,45 @@ def _of_state(case: Case, reference: Transcript, evidence: Evidence) -> Iterator
     if expect.state_equals is not None:
         odd = Change("~", new=0)
         yield "another change beside", judged(dict(found.values), (*found.changes, odd))
+
+
+def _hidden(case: Case, world: Sandbox) -> Iterator[str]:
+    """What an agent could read or change of its own check."""
+    command = case.expect.command
+    for path in command.files if command is not None else ():
+        if path in world.spec.files:
+            yield f"expect.command.files: {path!r} is in the world's files too; make it protected instead"
+
+
+def _of_work(case: Case, reference: Transcript, evidence: Evidence) -> Iterator[tuple[str, Grade]]:
+    """Each expected file taken away or changed at its end, each absent one there, the command ended in another way."""
+    expect = case.expect
+    found = evidence.seen.work if evidence.seen is not None else None
+    if found is None:
+        return
+
+    def judged(**changes: Any) -> Grade:
+        seen = Seen(work=msgspec.structs.replace(found, **changes))
+        return grade(case, reference, msgspec.structs.replace(evidence, seen=seen))
+
+    for path, expected in (expect.files or {}).items():
+        other = FileSeen("file", blob(b"")) if expected.absent else FileSeen("nothing")
+        word = "there" if expected.absent else "taken away"
+        yield f"file {path} {word}", judged(files={**found.files, path: other})
+        kept = found.files[path].blob
+        if expected.exact is not None and kept is not None:
+            longer = FileSeen("file", blob(kept.data + b"~"))
+            yield f"file {path} with a character more", judged(files={**found.files, path: longer})
+    if expect.command is not None and found.command is not None:
+        ended = msgspec.structs.replace(found.command, exit=None, timed_out=True)
+        yield "the command out of time", judged(command=ended)
+        if expect.command.exit is not None:
+            other_exit = msgspec.structs.replace(found.command, exit=expect.command.exit + 1)
+            yield "the command with another exit", judged(command=other_exit)
+        for stream in ("stdout", "stderr"):
+            if getattr(expect.command, stream) is not None:
+                silent = msgspec.structs.replace(found.command, **{stream: blob(b"")})
+                yield f"the command without its {stream}", judged(command=silent)
 
 
 def _wrong_values(value: Any, expected: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -46,10 +46,12 @@ from agentbench_lab.running.asked import (
     DriverLike,
     caps_asked,
     check_rungs,
+    check_sandboxes,
     check_states,
     check_tools,
     count,
     drivers_asked,
+    level_asked,
     limits_asked,
     retries_asked,
     stamp_asked,
@@ -70,6 +72,7 @@ from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.worlds.find import Worlds
+from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
 
@@ -120,6 +123,7 @@ def evaluate(
     stamp: str = "",
     out: str | Path = "",
     world: str | Path | World = "",
+    sandbox: str | Level = "",
     seed: int = 0,
     workers: int = 1,
     executor: str | Executor = "threads",
@@ -148,6 +152,9 @@ def evaluate(
     excluded. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
     (finished, asked).
 
+    `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
+    container:IMAGE; docs/sandbox.md says what each holds.
+
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
@@ -161,6 +168,7 @@ def evaluate(
         stamp=stamp,
         out=out,
         world=world,
+        sandbox=sandbox,
         seed=seed,
         workers=workers,
         executor=executor,
@@ -185,6 +193,7 @@ def prepare(
     stamp: str = "",
     out: str | Path = "",
     world: str | Path | World = "",
+    sandbox: str | Level = "",
     seed: int = 0,
     workers: int = 1,
     executor: str | Executor = "threads",
@@ -214,12 +223,13 @@ def prepare(
             raise LabError(
                 "shard and ladder exclude each other: a rung is asked only when the one below has passed"
             )
-    worlds = Worlds(suite, world or None)
+    worlds = Worlds(suite, world or None, sandbox=level_asked(sandbox))
     placed = [(case, worlds.of(case)) for case in cases]
     if world and all(case.world is not None for case in cases):
         raise LabError(f"world {world_name(world)!r} serves no case: each case of {suite.name} names its own")
     check_tools(placed)
     check_states(placed)
+    level = check_sandboxes(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
@@ -253,6 +263,7 @@ def prepare(
         "shard": shard,
         **settings.limits,
         "world": world_name(world),
+        **({"sandbox": level} if level else {}),
     }
     folder = None
     if save_run:

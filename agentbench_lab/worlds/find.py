@@ -13,6 +13,8 @@ from agentbench_lab.cases import Case, Suite, project_root
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, shown
 from agentbench_lab.values import canonical
 from agentbench_lab.worlds.codegraph import CodeGraph
+from agentbench_lab.worlds.sandbox import BadSandbox, Sandbox
+from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.statestore import BadWorld, StateWorld
 from agentbench_lab.worlds.toolbox import World
 
@@ -21,12 +23,16 @@ class Worlds:
     """The worlds of one suite: a case's own by name or as it stands in the case, else the one given, else the one
     named like the suite.
 
-    Names are files under worlds/ beside the suite. Each world is read once.
+    Names are files under worlds/ beside the suite. Each world is read once. `sandbox` is the level of the sandboxes
+    among them; None is the default one.
     """
 
-    def __init__(self, suite: Suite, given: str | Path | World | None = None) -> None:
+    def __init__(
+        self, suite: Suite, given: str | Path | World | None = None, *, sandbox: Level | None = None
+    ) -> None:
         self._suite = suite
         self._given = given
+        self._sandbox = sandbox
         self._loaded: dict[Path | bytes, World | LabError] = {}
 
     def of(self, case: Case) -> World:
@@ -79,7 +85,10 @@ class Worlds:
     def _once(self, key: Path | bytes, make: Callable[[], World]) -> World:
         if key not in self._loaded:
             try:
-                self._loaded[key] = make()
+                world = make()
+                if self._sandbox is not None and isinstance(world, Sandbox):
+                    world = world.at(self._sandbox)
+                self._loaded[key] = world
             except LabError as error:
                 self._loaded[key] = error
         found = self._loaded[key]
@@ -127,6 +136,20 @@ def _state_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
         raise BadWorldError(error.problems) from None
 
 
+def _sandbox_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
+    try:
+        return Sandbox.of(declared, name=name)
+    except BadSandbox as error:
+        raise BadWorldError(error.problems) from None
+
+
+def _sandbox_file(data: bytes, name: str, file: str) -> World:
+    try:
+        return Sandbox.of(msgspec.json.decode(data, type=dict[str, Any]), name=name)
+    except BadSandbox as error:
+        raise ProblemsError([Problem(file, 0, text) for text in error.problems]) from None
+
+
 def _graph_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
     odd = [
         f"unknown key {key!r}{did_you_mean(key, ('kind', 'graph'))}"
@@ -143,10 +166,12 @@ def _graph_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
 
 INLINE: dict[str, Callable[[dict[str, Any], str, Path], World]] = {
     "codegraph": _graph_inline,
+    "sandbox": _sandbox_inline,
     "state": _state_inline,
 }
 """How a world that stands in a case is made, by kind: from the object, a name, and the folder of the suite."""
 FILES: dict[str, Callable[[bytes, str, str], World]] = {
+    "sandbox": _sandbox_file,
     "state": lambda data, name, file: StateWorld.from_bytes(data, name=name, file=file),
 }
 """How a world file is read, by kind: from its bytes, the name, and the file as a person writes it."""

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.cases import Goal
+from agentbench_lab.cases import Expect, Goal
 from agentbench_lab.errors import did_you_mean
 from agentbench_lab.expect_work import (
     ExpectedCommand,
@@ -33,6 +33,7 @@ from agentbench_lab.worlds.capabilities import Capability, Parameter, Registry
 from agentbench_lab.worlds.process import Finished
 from agentbench_lab.worlds.sandbox_folder import Folder, Full, PathRefused, Stored
 from agentbench_lab.worlds.sandbox_levels import Bounds, Level, Place, default_level, open_place
+from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, WorkSeen, blob
 from agentbench_lab.worlds.toolbox import Ran
 
@@ -189,6 +190,14 @@ class Sandbox:
     def fork(self) -> Sandbox:
         return Sandbox(self.spec, name=self.name, level=self._level)
 
+    def at(self, level: Level) -> Sandbox:
+        """The same sandbox at another level."""
+        return Sandbox(self.spec, name=self.name, level=level)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What a worker is sent: never the folder of a trial."""
+        return _rebuilt, (self.spec, self.name, self._level)
+
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]:
         return ()
 
@@ -279,6 +288,10 @@ class Sandbox:
         if self._place is not None:
             self._place.stop()
 
+    def seen(self, expect: Expect) -> Seen:
+        """What a grade by this expectation reads off the folder, as it now stands."""
+        return Seen(work=self.look(expect.files, expect.command))
+
     def look(
         self, files: Mapping[str, ExpectedFile] | None = None, command: ExpectedCommand | None = None
     ) -> WorkSeen:
@@ -337,6 +350,10 @@ class Sandbox:
                 self._place = place
                 self._finalizer = weakref.finalize(self, place.close)
             return self._place
+
+
+def _rebuilt(spec: Spec, name: str, level: Level | None) -> Sandbox:
+    return Sandbox(spec, name=name, level=level)
 
 
 def _file_seen(folder: Folder, path: str) -> FileSeen:

@@ -26,6 +26,8 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
+
 from agentbench_lab.worlds.process import Finished, run_process
 from agentbench_lab.worlds.sandbox_folder import Folder, Stored
 from agentbench_lab.worlds.sandbox_levels import STOPPED, Bounds, Running
@@ -94,9 +96,9 @@ class Bubblewrap:
             os.close(status_to)
             watch.finish()
         if watch.over:
-            return Finished(None, done.stdout, done.stderr, False, done.wall_s, done.lost, watch.over)
+            return msgspec.structs.replace(done, exit=None, timed_out=False, ended=watch.over)
         if self._running.stopped:
-            return Finished(None, done.stdout, done.stderr, False, done.wall_s, done.lost, STOPPED.ended)
+            return msgspec.structs.replace(done, exit=None, timed_out=False, ended=STOPPED.ended)
         if not watch.ended and not done.timed_out:
             raise OSError(
                 done.stderr[-400:].decode(errors="replace").strip() or f"bwrap ended with {done.exit}"

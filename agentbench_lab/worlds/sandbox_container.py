@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import time
 
+import msgspec
+
 from agentbench_lab.worlds.process import Finished, run_process
 from agentbench_lab.worlds.sandbox_bwrap import outside_user
 from agentbench_lab.worlds.sandbox_folder import Folder
@@ -70,7 +72,7 @@ class Container:
             return STOPPED
         done = self._exec(command, timeout_s=timeout_s)
         if self._running.stopped:
-            return Finished(None, done.stdout, done.stderr, False, done.wall_s, done.lost, STOPPED.ended)
+            return msgspec.structs.replace(done, exit=None, timed_out=False, ended=STOPPED.ended)
         if done.exit in (125, 126) and self._client.poll() is not None:
             raise OSError("the container has ended")
         return done

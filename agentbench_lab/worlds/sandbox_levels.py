@@ -25,6 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, get_args
 
+import msgspec
 from msgspec import Meta, Struct
 
 from agentbench_lab.errors import LabError, did_you_mean
@@ -240,11 +241,14 @@ class Local:
         }
         argv = [sys.executable, "-I", "-S", "-c", _LIMITED, json.dumps(limits), *shell_argv(), command]
         try:
-            return run_process(
+            done = run_process(
                 argv, timeout_s=timeout_s, cwd=self._work, env=env, started=self._running.started
             )
         finally:
             self._sweep()
+        if self._running.stopped:
+            return msgspec.structs.replace(done, exit=None, timed_out=False, ended=STOPPED.ended)
+        return done
 
     def stop(self) -> None:
         self._running.stop()

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentbench_lab.paths import Change
+from agentbench_lab.worlds.seen_work import WorkSeen
 
 
 class StateSeen(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -24,6 +25,7 @@ class Seen(Struct, frozen=True, gc=False, omit_defaults=True):
     """What was seen of a world, by kind; None where the world is of another kind."""
 
     state: StateSeen | None = None
+    work: WorkSeen | None = None
 
 
 __all__ = ["Seen", "StateSeen"]

@@ -53,12 +53,17 @@ class Ran(Struct, frozen=True, gc=False):
 
 
 class World(Protocol):
-    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself."""
+    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself.
+
+    A world that holds something outside this process has two methods more: `stop()` ends a call that is under way,
+    from any thread, and `close()` gives back what it holds.
+    """
 
     name: str
     kind: str
-    digest: str
 
+    @property
+    def digest(self) -> str: ...
     @property
     def registry(self) -> Registry: ...
 
@@ -212,6 +217,9 @@ class Toolbox:
     def close(self) -> tuple[LedgerRow, ...]:
         """End the trial: what a driver left behind calls from now on is not run. Returns the ledger."""
         self._open = False
+        stop = getattr(self._world, "stop", None)
+        if stop is not None:
+            stop()
         # a call that is under way is waited for, but not for ever: it may be what hangs
         waited = self._lock.acquire(timeout=CLOSING_S)
         try:
@@ -219,6 +227,15 @@ class Toolbox:
         finally:
             if waited:
                 self._lock.release()
+
+    def release(self) -> None:
+        """Give back what the world holds outside this process. Nothing can be seen of it afterwards."""
+        close = getattr(self._world, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as error:
+                self.fault = self.fault or f"the world cannot be closed: {error}"[:TEXT_LIMIT]
 
     def seen(self, expect: Expect) -> Seen | None:
         """What the grade reads off the world; a world that fails here is at fault like one that fails at a call."""
@@ -241,7 +258,14 @@ class Toolbox:
             if self._limit is not None and len(self._rows) >= self._limit:
                 self.spent = True
                 raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
-            row = self._run(name, {} if input is None else input)
+            arguments = {} if input is None else input
+            try:
+                row = self._run(name, arguments)
+            except BaseException:
+                # the trial is ended from outside while a tool runs: what it did so far has happened
+                kept = _described(arguments, TEXT_LIMIT)
+                self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+                raise
             self._rows.append(row)
             return Observation(row.status, row.text, plain(row.value))
 

@@ -29,9 +29,7 @@ from agentbench_lab.worlds.sandbox import TOOLS, Sandbox, Spec
 from agentbench_lab.worlds.sandbox_levels import Bounds, Level
 from agentbench_lab.worlds.toolbox import Toolbox
 
-BOUNDS = Bounds(
-    wall_s=6, cpu_s=1, memory_mb=256, file_mb=16, disk_mb=48, entries=2_000, processes=40
-)
+BOUNDS = Bounds(wall_s=6, cpu_s=1, memory_mb=256, file_mb=16, disk_mb=48, entries=2_000, processes=40)
 SECRET = "the-secret-of-the-host"
 ANSWER = "the-answer-of-the-case"
 SPEC = Spec(

@@ -33,7 +33,9 @@ def image() -> str | None:
         return f"there is no {PYTHON}"
     if subprocess.run([*command, "image", "inspect", NAME], capture_output=True, check=False).returncode == 0:
         return None
-    made = subprocess.run([*command, "import", "-", NAME], input=_tar(busybox), capture_output=True, check=False)
+    made = subprocess.run(
+        [*command, "import", "-", NAME], input=_tar(busybox), capture_output=True, check=False
+    )
     return None if made.returncode == 0 else made.stderr.decode(errors="replace").strip()[-200:]
 
 
@@ -70,7 +72,16 @@ def _tar(busybox: str) -> bytes:
             capture_output=True, text=True, check=True,
         ).stdout.strip()  # fmt: skip
         objects = [str(real)]
-        skipped = {"test", "__pycache__", "idlelib", "tkinter", "lib2to3", "dist-packages", "ensurepip", "pydoc_data"}
+        skipped = {
+            "test",
+            "__pycache__",
+            "idlelib",
+            "tkinter",
+            "lib2to3",
+            "dist-packages",
+            "ensurepip",
+            "pydoc_data",
+        }
         for folder, folders, files in os.walk(version):
             folders[:] = [name for name in folders if name not in skipped and not name.startswith("config-")]
             for name in files:

@@ -263,7 +263,10 @@ class Toolbox:
                 row = self._run(name, arguments)
             except BaseException:
                 # the trial is ended from outside while a tool runs: what it did so far has happened
-                kept = _described(arguments, TEXT_LIMIT)
+                try:
+                    kept = plain(arguments)
+                except NotJson:
+                    kept = _described(arguments, TEXT_LIMIT)
                 self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
                 raise
             self._rows.append(row)

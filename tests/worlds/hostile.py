@@ -17,7 +17,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ import msgspec
 
 from agentbench_lab.expect_work import ExpectedCommand, ExpectedFile
 from agentbench_lab.worlds.sandbox import TOOLS, Sandbox, Spec
-from agentbench_lab.worlds.sandbox_levels import Bounds, Level
+from agentbench_lab.worlds.sandbox_levels import Bounds, Level, unavailable
 from agentbench_lab.worlds.toolbox import Toolbox
 
-BOUNDS = Bounds(wall_s=6, cpu_s=1, memory_mb=256, file_mb=16, disk_mb=48, entries=2_000, processes=40)
+BOUNDS = Bounds(wall_s=6, cpu_s=2, memory_mb=256, file_mb=16, disk_mb=48, entries=2_000, processes=40)
 SECRET = "the-secret-of-the-host"
 ANSWER = "the-answer-of-the-case"
 SPEC = Spec(
@@ -121,6 +121,7 @@ class Scene:
     world: Sandbox
     tools: Toolbox
     out: str = ""
+    exit: int | None = None
     seconds: float = 0.0
 
     def bash(self, command: str, **more: Any) -> str:
@@ -128,6 +129,7 @@ class Scene:
         seen = self.tools.call("bash", {"command": command, **more})
         self.seconds = time.monotonic() - began
         assert seen.status == "ok", (seen.status, seen.text)
+        self.exit = seen.value["exit"]
         self.out = f"{seen.value['stdout']}\n{seen.value['stderr']}\n{seen.value.get('ended', '')}"
         return self.out
 
@@ -151,7 +153,6 @@ class Hostile:
     python: bool = False
     dangerous: bool = False
     judge: Judge | None = None
-    slow: bool = False
 
     def run(self, level: Level, of: Host) -> str:
         """`held`, or what came through. Raises AssertionError for a script that did not even try."""
@@ -168,9 +169,11 @@ class Hostile:
             elif "TRIED" not in script:
                 script = f"{script}\necho TRIED"
             out = scene.bash(script)
-            tried = "TRIED" in out or "timed out" in out or "held" in out or "exit" in out or self.judge
-            assert tried, f"{self.name} did not get to try: {out}"
-            assert scene.seconds < BOUNDS.wall_s + 4, f"{self.name} took {scene.seconds:.1f} s"
+            seen_exit = scene.exit
+            cut_short = seen_exit is None or seen_exit >= 128 or seen_exit < 0
+            assert "TRIED" in out or cut_short, f"{self.name} did not get to try: {out}"
+            assert "SyntaxError" not in out and "NameError" not in out, f"{self.name}: {out}"
+            assert scene.seconds < BOUNDS.wall_s + 6, f"{self.name} took {scene.seconds:.1f} s"
             came = self.judge(scene) if self.judge else ""
             if not came and "GOT" in out:
                 came = next(line for line in out.splitlines() if "GOT" in line)
@@ -326,7 +329,7 @@ HOSTILE = (
     Hostile("link-folder", "have read_file walk over a linked folder", "ln -s '<folder>' there; ln -s there over", judge=_no_secret("over/secret.txt")),
     Hostile("link-dots", "have read_file follow a link of many `..`", "ln -s ../../../../../../../..'<secret>' here", judge=_no_secret("here")),
     Hostile("link-write", "have write_file write through a link", "ln -s '<secret>' here; ln -s '<folder>' there", judge=lambda s: _write_through("here")(s) or _write_through("there/new")(s)),
-    Hostile("swap-race", "swap a folder for a link while the file tools walk", "true", judge=_race, slow=True),
+    Hostile("swap-race", "swap a folder for a link while the file tools walk", "true", judge=_race),
     Hostile("descriptors", "use a descriptor that was left open", """
         for fd in range(3, 1024):
             try:
@@ -488,10 +491,10 @@ HOSTILE = (
             while True:
                 pass
         used, until = 0.0, time.monotonic() + 5
-        while time.monotonic() < until and used < 1.8 and os.waitpid(pid, os.WNOHANG)[0] == 0:
+        while time.monotonic() < until and used < 3.0 and os.waitpid(pid, os.WNOHANG)[0] == 0:
             time.sleep(0.1)
             used = sum(map(int, open(f'/proc/{pid}/stat').read().split()[13:15])) / os.sysconf('SC_CLK_TCK')
-        print('GOT' if used >= 1.8 else 'no', used)
+        print('GOT' if used >= 3.0 else 'no', used)
         """, python=True),
     Hostile("fill-the-disk", "fill the disk from the work folder", """
         total = 0
@@ -560,7 +563,7 @@ HOSTILE = (
         word = '<rewsna>'[::-1].encode()
         for top in ('/work', '/tmp', '/etc', '/run', '/var', '/home', '/root', '/proc'):
             for folder, folders, files in os.walk(top):
-                if folder.count('/') > 3 or folder.endswith(('/task', '/fd', '/map_files')):
+                if folder.count('/') > 2 or folder.endswith(('/task', '/fd', '/map_files')):
                     folders.clear()
                 for name in files:
                     path = os.path.join(folder, name)
@@ -573,3 +576,72 @@ HOSTILE = (
                         pass
         """, python=True),
 )  # fmt: skip
+
+
+# ---- the table
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
+BEGIN, END = "<!-- measured by tests/worlds/hostile.py -->", "<!-- end of what is measured -->"
+LEVELS = ("local", "bubblewrap", "container")
+NOT_TRIED = "not tried"
+
+
+def levels() -> dict[str, tuple[Level, str | None]]:
+    """Each level, and why it cannot be measured here."""
+    from sandbox_image import level as container
+
+    found = {"container": container()}
+    for name in ("local", "bubblewrap"):
+        of = Level(name)
+        found[name] = (of, unavailable(of))
+    return {name: found[name] for name in LEVELS}
+
+
+def measured(of: Level, only: Sequence[str] = ()) -> dict[str, str]:
+    """What came of each script at a level."""
+    found = {}
+    with host() as machine:
+        for one in HOSTILE:
+            if only and one.name not in only:
+                continue
+            if of.name == "local" and one.dangerous:
+                found[one.name] = NOT_TRIED
+            else:
+                found[one.name] = "held" if one.run(of, machine) == "held" else "**not held**"
+    return found
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """What docs/sandbox.md says of each script, by level."""
+    text = DOCS.read_text(encoding="utf-8")
+    rows = text[text.index(BEGIN) : text.index(END)].splitlines()[4:]
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row.startswith("|"):
+            name, _, *cells = [cell.strip() for cell in row.strip("|").split("|")]
+            found[name.strip("`")] = dict(zip(LEVELS, cells, strict=True))
+    return found
+
+
+def table(columns: dict[str, dict[str, str]]) -> str:
+    """The rows of the table, in Markdown."""
+    lines = ["", f"| script | tries to | {' | '.join(LEVELS)} |", "|---|---|---|---|---|"]
+    for one in HOSTILE:
+        cells = " | ".join(columns[level][one.name] for level in LEVELS)
+        lines.append(f"| `{one.name}` | {one.tries} | {cells} |")
+    return "\n".join([*lines, "", ""])
+
+
+def main() -> None:
+    columns = {}
+    for name, (of, why) in levels().items():
+        if why is not None:
+            raise SystemExit(f"{name} cannot be measured here: {why}")
+        columns[name] = measured(of)
+    text = DOCS.read_text(encoding="utf-8")
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    DOCS.write_text(f"{before}\n{table(columns)}{after}", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -49,7 +49,8 @@ class _Drain(threading.Thread):
         self.lost = 0
 
     def run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        # whoever waits for the process may be interrupted; the pipe is closed here whatever comes
+        with contextlib.suppress(OSError, ValueError), self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65_536):
                 room = self._limit - len(self.kept)
                 self.kept += chunk[:room]
@@ -102,9 +103,6 @@ def run_process(
         drain.join(_DRAIN_S)
     out, err = (bytes(drain.kept) for drain in drains)
     lost = sum(drain.lost for drain in drains)
-    for pipe in (process.stdout, process.stderr):
-        if not any(drain.is_alive() for drain in drains):
-            pipe.close()
     code = None if timed_out else process.returncode
     return Finished(code, out, err, timed_out, time.monotonic() - began, lost)
 

@@ -8,6 +8,7 @@ which the protected files are the case's again. The expectation itself is never 
 
 from __future__ import annotations
 
+import hashlib
 import stat
 import threading
 import weakref
@@ -185,7 +186,13 @@ class Sandbox:
     @cached_property
     def digest(self) -> str:
         """Of the files and bounds, and of the level: another level is another experiment."""
-        return digest([msgspec.to_builtins(self.spec), str(self.level)])
+        spec = self.spec
+        files = {
+            path: [hashlib.sha256(file.data).hexdigest(), file.mode]
+            for path, file in stored(spec.files).items()
+        }
+        bounds = msgspec.structs.asdict(spec.limits)
+        return digest([files, spec.protected, spec.tools, bounds, str(self.level)])
 
     def fork(self) -> Sandbox:
         return Sandbox(self.spec, name=self.name, level=self._level)

@@ -19,12 +19,24 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
+from agentbench_lab.expect import LADDER_KEYS, OUTCOME_KEYS, ExpectedAnswer, state_faults
+from agentbench_lab.expect_work import (
+    Base64,
+    ExpectedCommand,
+    ExpectedFile,
+    ExpectedOutput,
+    Given,
+    work_faults,
+)
 from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
 """The rungs of the TOOL ladder, a closed list."""
 
-Order = Literal["positional"]
+Order = Literal["positional", "any_order", "subset", "superset"]
+"""How calls are matched: position by position; as a set with repetitions; only expected ones; at least the expected."""
+TaxonomyName = Literal["ladder", "outcome-graded"]
+"""The outcomes by which a suite is judged."""
 
 
 class Call(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -78,17 +90,44 @@ class Expect(
     inferred_goal: str | None = None
     reject: bool | None = None
     ambiguous_goals: tuple[str, ...] | None = None
+    state: dict[str, Any] | None = None
+    state_absent: tuple[str, ...] = ()
+    state_equals: dict[str, Any] | None = None
+    files: dict[str, ExpectedFile] | None = None
+    command: ExpectedCommand | None = None
+    answer: ExpectedAnswer | None = None
 
     @property
     def expected_calls(self) -> tuple[ExpectedCall, ...]:
         return () if self.calls is msgspec.UNSET else self.calls
 
     @property
-    def key(self) -> Literal["calls", "refuse", "goal"]:
+    def key(self) -> Literal["calls", "refuse", "goal", "state", "files", "command", "answer"]:
         """What the case's success is counted over."""
         if self.inferred_goal is not None:
             return "goal"
-        return "refuse" if self.refuse else "calls"
+        if self.refuse:
+            return "refuse"
+        if self.of_state:
+            return "state"
+        if self.of_work:
+            return "command" if self.files is None else "files"
+        return "calls" if self.answer is None or self.calls is not msgspec.UNSET else "answer"
+
+    @property
+    def of_state(self) -> bool:
+        """Whether the end state is looked at."""
+        return self.state is not None or bool(self.state_absent) or self.state_equals is not None
+
+    @property
+    def of_work(self) -> bool:
+        """Whether the work folder is looked at."""
+        return self.files is not None or self.command is not None
+
+    @property
+    def grades(self) -> bool:
+        """Whether there is anything that a trial could fail."""
+        return self.key != "calls" or self.calls is not msgspec.UNSET
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -115,14 +154,22 @@ class Goal(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """What a driver is given: the request, the names of the declared tools, and for goal recognition the observed
-    trace and the declared goals. Nothing in it tells the answer."""
+    """What a driver is given: the request, the names of the declared tools, the policy it has to keep, and for goal
+    recognition the observed trace and the declared goals. Nothing in it tells the answer."""
 
     request: str
     tools: tuple[str, ...]
     trace: tuple[Call, ...] = ()
     goals: tuple[Goal, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    policy: str = ""
+
+
+class Gold(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A reference solution: the calls that do what is asked, in order, and the answer. No driver ever sees it."""
+
+    calls: tuple[Call, ...] = ()
+    answer: Any = None
 
 
 class _Line(
@@ -142,6 +189,8 @@ class _Line(
     world: str | dict[str, Any] | None = None
     trace: tuple[Call, ...] | None = None
     limits: Limits = field(default_factory=Limits)
+    policy: str = ""
+    gold: Gold | None = None
     note: str = ""
     compose: str = ""
     overfit_prone: bool = False
@@ -149,13 +198,16 @@ class _Line(
 
 
 class Case(Struct, frozen=True):
-    """One case: its identity, the task for the driver, the expectation for the grader, and where it came from."""
+    """One case: its identity, the task for the driver, the expectation for the grader, and where it came from.
+
+    `world` is a name under worlds/ or a whole world, as in the file. `taxonomy` names the outcomes of its suite.
+    """
 
     id: str
     group: str
     task: Task
     expect: Expect
-    world: str | None = None
+    world: str | dict[str, Any] | None = None
     suite: str = ""
     note: str = ""
     compose: str = ""
@@ -163,6 +215,8 @@ class Case(Struct, frozen=True):
     digest: str = ""
     file: str = ""
     line: int = 0
+    taxonomy: TaxonomyName = "ladder"
+    gold: Gold | None = None
 
 
 class Suite(Struct, frozen=True):
@@ -216,8 +270,13 @@ def checked_suite(suite: Suite) -> Suite:
         if not case.id or case.id in seen:
             raise LabError(f"{suite.name}: id {case.id!r} is {'given twice' if case.id else 'blank'}")
         seen.add(case.id)
-        if case.expect.key == "calls" and not case.expect.expected_calls:
-            raise LabError(f"{suite.name}: {case.id}: expects neither calls nor a refusal nor a goal")
+        outcome = case.taxonomy != "ladder"
+        if not (case.expect.grades if outcome else case.expect.key != "calls" or case.expect.expected_calls):
+            beside = ", a state or an answer" if outcome else ""
+            raise LabError(f"{suite.name}: {case.id}: expects neither calls nor a refusal nor a goal{beside}")
+    names = sorted({case.taxonomy for case in suite.cases})
+    if len(names) > 1:
+        raise LabError(f"{suite.name}: its cases are judged by different outcomes ({', '.join(names)})")
     return suite
 
 
@@ -248,8 +307,8 @@ def find_suite(path: str | Path) -> Path:
 
 def parse_cases(data: bytes, *, name: str, file: str) -> tuple[list[Case], list[Problem]]:
     """Cases and problems of a case file's bytes. Lines end with \\n only; blank lines are skipped but counted."""
-    cases: list[Case] = []
-    problems: list[Problem] = []
+    read: list[tuple[int, str, _Line | None]] = []
+    said: dict[int, list[str]] = {}
     first: dict[str, int] = {}
     for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         text = raw.strip(b" \t\r")
@@ -266,22 +325,41 @@ def parse_cases(data: bytes, *, name: str, file: str) -> tuple[list[Case], list[
                 if given in first:
                     wrong.append(f"id {given!r} is already on line {first[given]}")
                 first.setdefault(given, number)
+        said[number] = wrong
+        read.append((number, key if value is not None else "", line))
+    lines = [line for _, _, line in read if line is not None]
+    taxonomy: TaxonomyName = "outcome-graded" if any(map(_outcome_keys, lines)) else "ladder"
+    climbing = next((line.id for line in lines if line.rung is not None), None)
+    for number, _, line in read:
         if line is not None:
-            wrong += [f"{line.id}: {message}" for message in _rules(line)]
-            cases.append(_case(line, key, name, file, number))
-        problems += [Problem(file, number, message) for message in wrong]
+            said[number] += [f"{line.id}: {message}" for message in _rules(line, taxonomy, climbing)]
+    cases = [_case(line, key, name, file, number, taxonomy) for number, key, line in read if line is not None]
+    problems = [Problem(file, number, message) for number in said for message in said[number]]
     if not cases and not problems:
         problems.append(Problem(file, 0, "no cases"))
     return cases, problems
 
 
-def _case(line: _Line, key: str, suite: str, file: str, number: int) -> Case:
+def _outcome_keys(line: _Line) -> list[str]:
+    """What a line has that the ladder's outcomes do not know; a rung is always the ladder's."""
+    if line.rung is not None:
+        return []
+    expect = line.expect
+    keys = [f"expect.{key}" for key in OUTCOME_KEYS if getattr(expect, key) not in (None, ())]
+    if expect.order != "positional":
+        keys.append("expect.order")
+    if expect.calls == ():
+        keys.append("expect.calls")
+    return keys + (["gold"] if line.gold is not None else [])
+
+
+def _case(line: _Line, key: str, suite: str, file: str, number: int, taxonomy: TaxonomyName) -> Case:
     return Case(
         id=line.id,
         group=line.rung or line.group or "",
-        task=Task(line.request, line.tools, line.trace or (), limits=line.limits),
+        task=Task(line.request, line.tools, line.trace or (), limits=line.limits, policy=line.policy),
         expect=line.expect,
-        world=line.world if isinstance(line.world, str) else None,
+        world=line.world,
         suite=suite,
         note=line.note,
         compose=line.compose,
@@ -289,6 +367,8 @@ def _case(line: _Line, key: str, suite: str, file: str, number: int) -> Case:
         digest=key,
         file=file,
         line=number,
+        taxonomy=taxonomy,
+        gold=line.gold,
     )
 
 
@@ -326,10 +406,19 @@ _SHAPES: dict[str, type[Struct]] = {
     "$.expect.calls[]": ExpectedCall,
     "$.expect.candidateResults[]": Call,
     "$.expect.recover": Recover,
+    "$.expect.answer": ExpectedAnswer,
+    "$.expect.files[...]": ExpectedFile,
+    "$.expect.files[...].exact": Base64,
+    "$.expect.command": ExpectedCommand,
+    "$.expect.command.stdout": ExpectedOutput,
+    "$.expect.command.stderr": ExpectedOutput,
+    "$.expect.command.files[...]": Given,
+    "$.gold": Gold,
+    "$.gold.calls[]": Call,
     "$.trace[]": Call,
     "$.limits": Limits,
 }
-_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback")
+_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback", "run", "base64")
 _WORDS = {
     "array": "a list",
     "object": "an object",
@@ -407,14 +496,26 @@ def _walk(value: Any, path: str) -> tuple[list[tuple[Any, Any]], str]:
     for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         taken: Any = name or index
         if index == "...":
-            fits = list if way[-1][1] == "accept" else bool
-            taken = next(key for key, item in value.items() if not isinstance(item, fits))
+            taken = next(key for key, item in value.items() if not _fits(item, way))
         elif index:
             taken = int(index)
         where += f"[{taken}]" if isinstance(taken, int) else f".{taken}"
         way.append((value, taken))
         value = value[taken]
     return way, where.removeprefix(".")
+
+
+def _fits(item: Any, way: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether a value of the object at the end of the way is of the kind that all of its values have to be."""
+    key = way[-1][1]
+    if key == "files":
+        kind: Any = ExpectedFile if way[-2][1] == "expect" else str | Given
+        try:
+            msgspec.convert(item, kind)
+        except msgspec.ValidationError:
+            return False
+        return True
+    return isinstance(item, list if key == "accept" else bool)
 
 
 def _said(message: str) -> str:
@@ -430,9 +531,11 @@ def _said(message: str) -> str:
     return f"{message[:1].lower()}{message[1:]}"
 
 
-def _rules(line: _Line) -> Iterable[str]:
-    """The rules between a case's keys (the ladder's own lint rules that need no world)."""
+def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterable[str]:
+    """The rules between a case's keys (the ladder's own lint rules that need no world). `climbing` is a case of the
+    suite that is on a rung."""
     expect = line.expect
+    outcome = taxonomy == "outcome-graded"
     if not line.id.strip():
         yield "id must not be blank"
     if not line.request.strip():
@@ -443,14 +546,12 @@ def _rules(line: _Line) -> Iterable[str]:
         yield "a case has either a rung (TOOL-0 to TOOL-9) or a group"
     if line.group is not None and not line.group.strip():
         yield "group must not be blank"
-    if isinstance(line.world, dict):
-        yield "world: an object is not supported by this version; name a file under worlds/"
     if not line.tools:
         yield "tools must name at least one declared tool"
     for name in dict.fromkeys(line.tools):
         if line.tools.count(name) > 1:
             yield f"tools: {name!r} is declared twice"
-    if expect.terminates is None:
+    if expect.terminates is None and not outcome:
         yield "expect.terminates must be true or false"
     if expect.reject is False:
         yield "expect.reject, when given, is true"
@@ -458,18 +559,53 @@ def _rules(line: _Line) -> Iterable[str]:
         yield "expect.inferredGoal and expect.refuse exclude each other"
     if line.limits.tool_calls is not None and line.limits.tool_calls < len(expect.expected_calls):
         yield f"limits.tool_calls is {line.limits.tool_calls}, with {len(expect.expected_calls)} calls expected"
-    yield from _rules_of_calls(line)
+    yield from _rules_of_calls(line, outcome)
     yield from _rules_of_annotations(line)
+    yield from _rules_of_outcomes(line, outcome, climbing)
 
 
-def _rules_of_calls(line: _Line) -> Iterable[str]:
+def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iterable[str]:
+    """What only the end state, the answer and the orders of calls know, and what the ladder alone knows."""
+    expect = line.expect
+    yield from (
+        f"expect.{fault}" for fault in state_faults(expect.state, expect.state_absent, expect.state_equals)
+    )
+    yield from (f"expect.{fault}" for fault in work_faults(expect.files, expect.command))
+    if expect.answer is not None:
+        yield from (f"expect.answer: {fault}" for fault in expect.answer.faults())
+    given = expect.calls is not msgspec.UNSET
+    if expect.order != "positional" and not expect.expected_calls:
+        yield f"expect.order {expect.order!r} needs expect.calls"
+    if expect.refuse and expect.answer is not None:
+        yield "a refuse case must not have expect.answer"
+    for call in line.gold.calls if line.gold is not None else ():
+        if call.name not in line.tools:
+            yield f"gold: {call.name!r} is not in tools{did_you_mean(call.name, line.tools)}"
+    if line.rung is not None:
+        keys = [f"expect.{key}" for key in OUTCOME_KEYS if getattr(expect, key) not in (None, ())]
+        keys += ["expect.order"] if expect.order != "positional" else []
+        for key in keys + (["gold"] if line.gold is not None else []):
+            yield f"{key} is not for a rung, which is judged by calls, a refusal or a goal; write a group instead"
+        return
+    if not outcome:
+        return
+    if climbing is not None and (keys := _outcome_keys(line)):
+        yield f"{keys[0]}: one suite has one set of outcomes, and {climbing!r} is on a rung of the ladder"
+    for name, key in LADDER_KEYS.items():
+        if getattr(expect, name) not in (None, False):
+            yield f"expect.{key} is the ladder's alone; this suite is judged by its outcomes"
+    if not expect.grades and not given:
+        yield "expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals, files, command or answer"
+
+
+def _rules_of_calls(line: _Line, outcome: bool) -> Iterable[str]:
     expect, declared = line.expect, set(line.tools)
     given = expect.calls is not msgspec.UNSET
     if expect.refuse and given:
         yield "a refuse case must not have expect.calls"
     if expect.inferred_goal is not None and given:
         yield "a recognition case (expect.inferredGoal) must not have expect.calls"
-    if expect.key == "calls" and not expect.expected_calls:
+    if expect.key == "calls" and not expect.expected_calls and not (outcome and line.rung is None):
         yield "expect.calls must name at least one call (or expect.refuse, or expect.inferredGoal)"
     for number, call in enumerate(expect.expected_calls, start=1):
         if call.name not in declared:
@@ -594,14 +730,17 @@ def case_schema() -> dict[str, Any]:
     properties = line["properties"]
     properties["rung"] = {"enum": list(RUNGS)}
     properties["world"] = {
-        "type": ["string", "null"],
-        "description": "name of a file under worlds/ beside the suite",
+        "type": ["string", "object", "null"],
+        "description": "name of a file under worlds/ beside the suite, or a whole world: an object with its kind",
+        "properties": {"kind": {"type": "string"}},
+        "required": ["kind"],
     }
     properties["tools"] |= {"minItems": 1, "uniqueItems": True}
     for name in ("id", "request", "group"):
         properties[name] = {"type": "string", "pattern": r"\S"}
-    line["oneOf"] = [{"required": ["rung"]}, {"required": ["group"]}]
-    definitions["Expect"]["required"] = ["terminates"]
+    # outside the ladder a trial has to end unless the case says otherwise
+    ends = {"properties": {"expect": {"required": ["terminates"]}}}
+    line["oneOf"] = [{"required": ["rung"], **ends}, {"required": ["group"]}]
     definitions["Expect"]["properties"]["terminates"] = {"type": "boolean"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agentbench_lab.cases import Call, Case, Goal, parse_cases
+from agentbench_lab.cases import Call, Case, Expect, Goal, parse_cases
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.results.product import Arm, ProductRow, encode_row, product_row, regrade
 from agentbench_lab.running.trial import collect
@@ -95,6 +95,9 @@ class Garden:
 
     def fork(self) -> Garden:
         return Garden(self.false)
+
+    def seen(self, expect: Expect) -> None:
+        """A garden has no state that a case could expect."""
 
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]:
         return tuple(goal for goal in GOALS if set(goal.plan) <= set(declared))

@@ -15,14 +15,15 @@ from agentbench_lab.errors import LabError
 @click.command()
 @click.argument("suites", nargs=-1, required=True, metavar="SUITE...")
 @click.option("--world", default="", metavar="PATH", help="World of the cases that name none.")
-def lint(suites: Sequence[str], world: str) -> None:
+@click.option("--sandbox", default="", metavar="LEVEL", help="Level of work folders; see run --help.")
+def lint(suites: Sequence[str], world: str, sandbox: str) -> None:
     """Prove case files: their shape, that every call binds and runs, and that each case's reference
     answer passes its own grader while every changed value fails."""
     from agentbench_lab.running.lint import lint_suite
 
     found = 0
     for suite in suites:
-        problems = lint_suite(suite, world=world or None)
+        problems = lint_suite(suite, world=world or None, sandbox=sandbox)
         found += len(problems)
         for problem in problems:
             say(str(problem))

@@ -42,6 +42,12 @@ _what = _options(
     click.option("--only", default="", metavar="GLOBS", help="Only cases whose id matches (t0-*,t3-07)."),
     click.option("--trials", default=1, show_default=True, metavar="N", help="Trials a case."),
     click.option("--world", default="", metavar="PATH", help="World of the cases that name none."),
+    click.option(
+        "--sandbox",
+        default="",
+        metavar="LEVEL",
+        help="Level of work folders: local, bubblewrap (the default where it works), container:IMAGE.",
+    ),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of all random numbers."),
     click.option(
         "--stamp", default="", metavar="TEXT", help="Label of the run; default the package version."
@@ -111,6 +117,7 @@ def run(
     only: str,
     trials: int,
     world: str,
+    sandbox: str,
     seed: int,
     stamp: str,
     strictness: str,
@@ -152,6 +159,7 @@ def run(
         stamp=stamp,
         out=out,
         world=world,
+        sandbox=sandbox,
         seed=seed,
         workers=workers,
         executor=executor,

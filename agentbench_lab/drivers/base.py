@@ -97,6 +97,7 @@ class Context:
         self.seed = seed
         self.trial = trial
         self.trace: tuple[Call, ...] = task.trace
+        self.policy = task.policy
         self.goals: tuple[Goal, ...] = task.goals
         self.config: dict[str, Any] = {}
 

@@ -8,6 +8,8 @@ Two strictnesses:
 - `strict` judges what the ledger bears out: a claimed call that did not happen is a false success, recovery is read
   from what the tools gave back, a proof must agree with the preconditions that really held, values are JSON values.
 - `original` judges the transcript alone by the ladder's literal rule, and exists for comparison with it.
+
+A suite that is not of the ladder is judged by its outcomes (`grading.outcome`): end state, answer, calls, refusal.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from agentbench_lab.cases import Case
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading.grade import Check, Evidence, Grade, excluded
 from agentbench_lab.grading.original import grade_original
+from agentbench_lab.grading.outcome import grade_outcome
 from agentbench_lab.grading.strict import grade_strict
 from agentbench_lab.transcripts import Transcript
 
@@ -34,6 +37,12 @@ def grade(case: Case, transcript: Transcript, evidence: Evidence, *, strictness:
         return excluded(evidence.fault, "environment")
     if transcript.stop == "infrastructure_error":
         return excluded(transcript.notes[-1] if transcript.notes else "infrastructure_error", "environment")
+    if case.taxonomy != "ladder" and strictness in STRICTNESSES:
+        if strictness == "original":
+            raise LabError(
+                f"strictness original is the ladder's; {case.suite or case.id} is judged by its outcomes"
+            )
+        return grade_outcome(case, transcript, evidence)
     if strictness == "strict":
         return grade_strict(case, transcript, evidence)
     if strictness == "original":

@@ -1,17 +1,84 @@
-"""Calls against expected calls: position by position, the pinned input a lower bound."""
+"""Calls against expected calls, the pinned input a lower bound: position by position, or in any order.
+
+Without an order, calls are paired by maximum bipartite matching (H. W. Kuhn, "The Hungarian method for the assignment
+problem", 1955, for zero-one costs: augmenting paths), so that no verdict depends on the order in which either side is
+written, and a call that is expected twice has to be made twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from agentbench_lab.cases import Call, ExpectedCall
+from agentbench_lab.cases import Call, ExpectedCall, Order
 from agentbench_lab.grading.grade import cut, shown
 from agentbench_lab.values import same
 
 _ABSENT = object()
+
+
+def unmatched(expected: Sequence[ExpectedCall], calls: Sequence[Call], order: Order) -> str | None:
+    """What is wrong with the calls under an order, or None.
+
+    `positional`: the expected calls, in that order. `any_order`: the expected calls, no more and no fewer. `subset`:
+    only expected calls, each at most as often. `superset`: all expected calls, others beside them.
+    """
+    if order == "positional":
+        return mismatch(expected, calls)
+    of = pairing(len(expected), len(calls), lambda a, b: _of_call(expected[a], calls[b]) is None)
+    taken = {place for place in of if place is not None}
+    beside = [at for at in range(len(calls)) if at not in taken]
+    missing = [at for at, place in enumerate(of) if place is None]
+    said = []
+    if order != "subset":
+        said += [_missing(expected[at], calls, beside) for at in missing]
+    if order != "superset" and (order == "subset" or not missing):
+        said += [f"{shown([calls[at]])} is not expected" for at in beside]
+    return "; ".join(said[:MOST]) + (f"; {len(said) - MOST} more" if len(said) > MOST else "") or None
+
+
+MOST = 8
+"""How many differences a reason names."""
+
+
+def _missing(want: ExpectedCall, calls: Sequence[Call], beside: Sequence[int]) -> str:
+    """That an expected call is missing, and how the nearest call beside the matched ones differs from it."""
+    for at in beside:
+        if calls[at].name == want.name:
+            return f"call {at + 1}: {_of_call(want, calls[at])}"
+    return f"{shown([want])} was not called"
+
+
+def pairing(left: int, right: int, fits: Callable[[int, int], bool]) -> list[int | None]:
+    """For each on the left its partner on the right, None for none, such that as many as possible have one."""
+    near = [[b for b in range(right) if fits(a, b)] for a in range(left)]
+    of_left: list[int | None] = [None] * left
+    of_right: list[int | None] = [None] * right
+    for start in range(left):
+        # breadth first, so that a long list cannot exhaust the stack
+        came: dict[int, int] = {}
+        queue = [start]
+        free: int | None = None
+        for a in queue:
+            for b in near[a]:
+                if b in came:
+                    continue
+                came[b] = a
+                owner = of_right[b]
+                if owner is None:
+                    free = b
+                    break
+                queue.append(owner)
+            if free is not None:
+                break
+        while free is not None:
+            a = came[free]
+            before = of_left[a]
+            of_left[a], of_right[free] = free, a
+            free = before
+    return of_left
 
 
 def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | None:
@@ -23,21 +90,25 @@ def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | N
     if len(expected) != len(calls):
         return f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {shown(expected)}"
     for number, (want, call) in enumerate(zip(expected, calls, strict=True), start=1):
-        if want.name != call.name:
-            return f"call {number}: {call.name} instead of {want.name}"
-        if want.accept or want.optional:
-            wrong = _loosely(want, call.input)
-        else:
-            wrong = None
-            given = call.input
-            for key, value in want.input.items():
-                got = given.get(key, _ABSENT)
-                # a text value can only equal a text value, so `==` is exact for it and no slower path is needed
-                if got != value or (type(value) is not str and not same(got, value)):
-                    wrong = difference(value, got, key)
-                    break
+        wrong = _of_call(want, call)
         if wrong is not None:
-            return f"call {number}: {want.name}: {wrong}"
+            return f"call {number}: {wrong}"
+    return None
+
+
+def _of_call(want: ExpectedCall, call: Call) -> str | None:
+    """What is wrong with one call, or None."""
+    if want.name != call.name:
+        return f"{call.name} instead of {want.name}"
+    if want.accept or want.optional:
+        wrong = _loosely(want, call.input)
+        return None if wrong is None else f"{want.name}: {wrong}"
+    given = call.input
+    for key, value in want.input.items():
+        got = given.get(key, _ABSENT)
+        # a text value can only equal a text value, so `==` is exact for it and no slower path is needed
+        if got != value or (type(value) is not str and not same(got, value)):
+            return f"{want.name}: {difference(value, got, key)}"
     return None
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, ExpectedCall, Goal
-from agentbench_lab.outcomes import LADDER, Class
+from agentbench_lab.outcomes import LADDER, OUTCOME_GRADED, Class
 from agentbench_lab.worlds.capabilities import BindingProblem
+from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.toolbox import LedgerRow
 
 Problems = tuple[BindingProblem, ...]
@@ -22,7 +23,7 @@ class Evidence(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `ledger` is every call that reached the toolbox. `problems` says, per claimed call, why it cannot bind (empty for
     one that can); `candidate_problems` the same for the claimed candidates. `goals` are the declared goals of a case
-    with a trace. `fault` is what went wrong in the world itself.
+    with a trace. `fault` is what went wrong in the world itself, `seen` what was read off it at the end.
     """
 
     ledger: tuple[LedgerRow, ...] = ()
@@ -30,6 +31,7 @@ class Evidence(Struct, frozen=True, gc=False, omit_defaults=True):
     candidate_problems: tuple[Problems, ...] = ()
     goals: tuple[Goal, ...] = ()
     fault: str = ""
+    seen: Seen | None = None
 
 
 class Check(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -67,7 +69,7 @@ class Grade(Struct, frozen=True, gc=False):
         )
 
 
-_CLASS = {outcome.name: outcome.cls for outcome in LADDER.outcomes}
+_CLASS = {outcome.name: outcome.cls for known in (LADDER, OUTCOME_GRADED) for outcome in known.outcomes}
 
 
 def judged(

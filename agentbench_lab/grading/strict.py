@@ -44,26 +44,26 @@ def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grad
     checks = []
     named: str | None = None
 
-    invented = _invented(transcript, evidence)
+    invented = invented_calls(transcript, evidence)
     hallucinated = bool(invented)
     checks.append(_check("hallucination", f"hallucinated {', '.join(invented)}" if invented else None))
     if hallucinated:
         named = "hallucinated_call"
 
-    bearing = _bearing(transcript.calls, evidence.ledger, expect)
+    bearing = bearing_rows(transcript.calls, evidence.ledger, expect)
     wrong = _unauthorized(expect, evidence.ledger, bearing)
     checks.append(_check("authorization", wrong))
     if wrong is not None and named is None:
         named = "unauthorized_call"
 
-    unborne = _unborne(transcript, bearing, evidence.ledger)
+    unborne = unborne_claim(transcript, bearing, evidence.ledger)
     checks.append(_check("claims", unborne))
     if unborne is not None and named is None:
         named = "false_success"
 
     ended = transcript.terminated and transcript.stop not in STOPS
     if expect.terminates:
-        checks.append(_check("terminated", None if ended else _unended(transcript)))
+        checks.append(_check("terminated", None if ended else unended(transcript)))
     if not ended and expect.terminates and named is None:
         named = transcript.stop if transcript.stop in STOPS else "budget"
 
@@ -109,7 +109,7 @@ def _check(name: str, wrong: str | None) -> Check:
     return _OK[name] if wrong is None else Check(name, False, wrong)
 
 
-def _invented(transcript: Transcript, evidence: Evidence) -> list[str]:
+def invented_calls(transcript: Transcript, evidence: Evidence) -> list[str]:
     """Hallucinated calls: claimed ones that cannot bind, and every row of the ledger that could not, claimed or not."""
     found: list[str] = []
     if any(evidence.problems):
@@ -123,7 +123,7 @@ def _invented(transcript: Transcript, evidence: Evidence) -> list[str]:
     return list(dict.fromkeys(found)) if found else found
 
 
-def _bearing(calls: Sequence[Call], ledger: Sequence[LedgerRow], expect: Expect) -> list[int | None]:
+def bearing_rows(calls: Sequence[Call], ledger: Sequence[LedgerRow], expect: Expect) -> list[int | None]:
     """For each claimed call the place of the ledger row that bears it out, in order; None where there is none.
 
     A row bears a claim out when it is the same call and came back ok. The call that a case expects to fail over
@@ -160,9 +160,10 @@ def _unauthorized(expect: Expect, ledger: Sequence[LedgerRow], bearing: Sequence
     return None
 
 
-def _unborne(
+def unborne_claim(
     transcript: Transcript, bearing: Sequence[int | None], ledger: Sequence[LedgerRow]
 ) -> str | None:
+    """The first claimed call that no ledger row bears out, and what there is instead; None when all are borne out."""
     if None in bearing:
         call = transcript.calls[bearing.index(None)]
         return f"claims {shown([call])}, {_instead(call, ledger)}"
@@ -183,7 +184,8 @@ def _instead(call: Call, ledger: Sequence[LedgerRow]) -> str:
     return "which the ledger does not have"
 
 
-def _unended(transcript: Transcript) -> str:
+def unended(transcript: Transcript) -> str:
+    """That a trial did not end, and why as far as is known."""
     if transcript.stop == "done":
         return "did not end"
     note = _note(transcript)

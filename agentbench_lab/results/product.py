@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.cases import Call, Case, Expect, Goal, Task
+from agentbench_lab.cases import Call, Case, Expect, Goal, Task, TaxonomyName
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import Check, Problems
@@ -21,6 +21,7 @@ from agentbench_lab.outcomes import Class
 from agentbench_lab.transcripts import Status, Stop, Transcript
 from agentbench_lab.worlds.arguments import Misfit
 from agentbench_lab.worlds.capabilities import BindingProblem, Effect
+from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.toolbox import Fact, LedgerRow
 
 
@@ -74,6 +75,7 @@ class Produced(Struct, frozen=True, gc=False, omit_defaults=True):
     problems: tuple[Problems, ...] = ()
     candidate_problems: tuple[Problems, ...] = ()
     fault: str = ""
+    seen: Seen | None = None
 
 
 class Verdict(Struct, frozen=True, gc=False):
@@ -108,6 +110,12 @@ class ProductRow(Struct, frozen=True, gc=False):
     floor_expect: bool = False
     trace: tuple[Call, ...] = ()
     goals: tuple[Goal, ...] = ()
+    taxonomy: TaxonomyName | msgspec.UnsetType = msgspec.UNSET
+    """The outcomes it is judged by; left out for the ladder's."""
+
+    @property
+    def outcomes(self) -> TaxonomyName:
+        return "ladder" if self.taxonomy is msgspec.UNSET else self.taxonomy
 
 
 _encoder = msgspec.json.Encoder()
@@ -157,11 +165,13 @@ def product_row(
             evidence.problems if any(evidence.problems) else (),
             evidence.candidate_problems if any(evidence.candidate_problems) else (),
             evidence.fault,
+            evidence.seen,
         ),
         verdict_of(verdict),
         case.floor_expect,
         task.trace,
         evidence.goals,
+        msgspec.UNSET if case.taxonomy == "ladder" else case.taxonomy,
     )
 
 
@@ -246,6 +256,7 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
         produced.candidate_problems or ((),) * len(produced.candidate_results or ()),
         row.goals,
         produced.fault,
+        produced.seen,
     )
     case = Case(
         row.case_id,
@@ -254,6 +265,7 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
         row.expect,
         suite=row.suite,
         floor_expect=row.floor_expect,
+        taxonomy=row.outcomes,
     )
     return grade(case, transcript, evidence, strictness=strictness or row.strictness)
 

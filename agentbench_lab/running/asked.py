@@ -14,6 +14,8 @@ from agentbench_lab.drivers.base import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
 from agentbench_lab.running.trial import Retries
+from agentbench_lab.worlds.sandbox import Sandbox
+from agentbench_lab.worlds.sandbox_levels import Level, parse_level, unavailable
 from agentbench_lab.worlds.toolbox import World
 
 DEFAULT_WALL_S = 60.0
@@ -133,6 +135,42 @@ def check_tools(placed: Iterable[tuple[Case, World]]) -> None:
                 hint = did_you_mean(name, world.registry.names, most=0)
                 where = f"{case.file}:{case.line}: " if case.line else ""
                 raise LabError(f"{where}{case.id}: world {world.name!r} has no tool {name!r}{hint}")
+
+
+def check_sandboxes(placed: Iterable[tuple[Case, World]]) -> str:
+    """The level of the sandboxes, which has to work here; empty where there is none. A case that looks at a work folder
+    acts on one."""
+    level = ""
+    for case, world in placed:
+        if isinstance(world, Sandbox):
+            if not level:
+                why = unavailable(world.level)
+                if why is not None:
+                    raise LabError(f"the sandbox level {world.level} does not work here: {why}")
+                level = str(world.level)
+        elif case.expect.of_work:
+            where = f"{case.file}:{case.line}: " if case.line else ""
+            raise LabError(
+                f"{where}{case.id}: expects files or a command, and world {world.name!r} is a {world.kind}"
+            )
+    return level
+
+
+def check_states(placed: Iterable[tuple[Case, World]]) -> None:
+    """A case that looks at an end state acts on a world that has one."""
+    for case, world in placed:
+        if case.expect.of_state and world.kind != "state":
+            where = f"{case.file}:{case.line}: " if case.line else ""
+            raise LabError(f"{where}{case.id}: expects a state, and world {world.name!r} is a {world.kind}")
+
+
+def level_asked(sandbox: str | Level) -> Level | None:
+    """The level of the sandboxes that was asked for; None is the default one."""
+    if isinstance(sandbox, Level):
+        return sandbox
+    if not isinstance(sandbox, str):
+        raise LabError(f"sandbox must be local, bubblewrap or container:IMAGE, not {sandbox!r}")
+    return parse_level(sandbox) if sandbox else None
 
 
 def caps_asked(caps: Caps | None) -> Caps:

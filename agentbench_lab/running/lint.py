@@ -2,31 +2,37 @@
 
 Beyond the shape of a line it proves that every tool is registered and every pinned call binds and runs, that literals
 still exist in the world, that goal recognition has the answer it says, and the gold self-test: the reference answer
-of a case passes its grader, and with any one pinned value changed it does not.
+of a case passes its grader, and with any one pinned value changed it does not. Cases that are judged by their outcome
+have a self-test of their own (`running.lint_outcomes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from agentbench_lab.cases import Call, Case, ExpectedCall, Suite, load_suite
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
 from agentbench_lab.grading import Evidence, grade
+from agentbench_lab.running.asked import check_sandboxes, level_asked
+from agentbench_lab.running.lint_outcomes import outcome_problems
+from agentbench_lab.running.mutants import changed_call, filled, other_text
 from agentbench_lab.transcripts import Transcript
-from agentbench_lab.values import plain, same
+from agentbench_lab.values import same
 from agentbench_lab.worlds.capabilities import Capability
 from agentbench_lab.worlds.find import Worlds
+from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox, World
 
 
-def lint_suite(path: str | Path, *, world: str | Path | World | None = None) -> tuple[Problem, ...]:
+def lint_suite(
+    path: str | Path, *, world: str | Path | World | None = None, sandbox: str | Level = ""
+) -> tuple[Problem, ...]:
     """Every problem of a case file, in the order of its lines; empty for a sound one.
 
-    A file that cannot be read, or a world that is missing, is reported like the rest.
+    `sandbox` is the level of its work folders. A file that cannot be read, or a world that is missing, is reported like the rest.
     """
     try:
         suite = load_suite(path)
@@ -34,23 +40,30 @@ def lint_suite(path: str | Path, *, world: str | Path | World | None = None) -> 
         return error.problems
     except LabError as error:
         return (Problem(str(path), 0, str(error).removeprefix(f"{path}: ")),)
-    return lint_cases(suite, world=world)
+    return lint_cases(suite, world=world, sandbox=sandbox)
 
 
-def lint_cases(suite: Suite, *, world: str | Path | World | None = None) -> tuple[Problem, ...]:
+def lint_cases(
+    suite: Suite, *, world: str | Path | World | None = None, sandbox: str | Level = ""
+) -> tuple[Problem, ...]:
     """The same for a suite that is already loaded (its shape is known to be sound)."""
-    worlds = Worlds(suite, world)
-    problems = []
+    worlds = Worlds(suite, world, sandbox=level_asked(sandbox))
+    problems: list[Problem] = []
     for case in suite.cases:
         try:
             of_case = worlds.of(case)
+            check_sandboxes([(case, of_case)])
+        except ProblemsError as error:
+            problems += error.problems
+            continue
         except LabError as error:
             message = str(error).removeprefix(f"{case.file}:{case.line}: ")
             problems.append(Problem(case.file, case.line, message))
             continue
         texts = dict.fromkeys(_case(case, of_case))
         problems += [Problem(case.file, case.line, f"{case.id}: {text}") for text in texts]
-    return tuple(problems)
+    # a world that several cases share is at fault once
+    return tuple(dict.fromkeys(problems))
 
 
 def _case(case: Case, world: World) -> Iterator[str]:
@@ -63,6 +76,9 @@ def _case(case: Case, world: World) -> Iterator[str]:
     yield from shape
     if unknown or shape:
         return
+    if case.taxonomy != "ladder":
+        yield from outcome_problems(case, world)
+        return
     yield from _literals(case, world)
     yield from _goals(case, world)
     yield from _gold(case, world)
@@ -71,10 +87,11 @@ def _case(case: Case, world: World) -> Iterator[str]:
 def _calls_bind(case: Case, world: World) -> Iterator[str]:
     """Every call that the case names could be made at all."""
     named: list[tuple[str, Call]] = [
-        (f"call {n}", Call(c.name, _filled(c))) for n, c in enumerate(case.expect.expected_calls, 1)
+        (f"call {n}", Call(c.name, filled(c))) for n, c in enumerate(case.expect.expected_calls, 1)
     ]
     named += [(f"trace {n}", c) for n, c in enumerate(case.task.trace, 1)]
     named += [(f"candidate {n}", c) for n, c in enumerate(case.expect.candidate_results or (), 1)]
+    named += [(f"gold {n}", c) for n, c in enumerate(case.gold.calls if case.gold else (), 1)]
     for where, call in named:
         for problem in world.registry.problems(call.name, call.input, case.task.tools):
             if problem.reason not in ("unknown-tool", "undeclared"):
@@ -120,23 +137,21 @@ def _near_key(detail: str, call: Call, world: World) -> str:
     return f" (did you mean {near!r}?)" if near else ""
 
 
-def _filled(call: ExpectedCall) -> dict[str, Any]:
-    """A call's pinned arguments, with the first alternative where only alternatives are given."""
-    return {**{key: values[0] for key, values in call.accept.items() if values}, **call.input}
-
-
 def _literals(case: Case, world: World) -> Iterator[str]:
     """Every literal still stands for something: pinned calls run, labels of results exist."""
     toolbox = Toolbox(world.fork(), case.task.tools)
     failing = case.expect.recover.after if case.expect.recover else None
     for number, expected in enumerate(case.expect.expected_calls, 1):
-        arguments = _filled(expected)
+        arguments = filled(expected)
         seen = toolbox.call(expected.name, arguments)
         if not seen.ok and expected.name != failing:
             yield f"call {number}: stale literal: {seen.text}"
         for key, values in expected.accept.items():
             for value in values:
-                seen = Toolbox(world.fork(), case.task.tools).call(expected.name, {**arguments, key: value})
+                alone = Toolbox(world.fork(), case.task.tools)
+                for before in case.expect.expected_calls[: number - 1]:
+                    alone.call(before.name, filled(before))
+                seen = alone.call(expected.name, {**arguments, key: value})
                 if not seen.ok and expected.name != failing:
                     yield f"call {number}: accept.{key}: stale literal: {seen.text}"
     for number, call in enumerate(case.expect.candidate_results or (), 1):
@@ -181,7 +196,7 @@ def _reference(case: Case) -> Transcript:
     """The answer that the case itself describes."""
     expect = case.expect
     return Transcript(
-        calls=tuple(Call(call.name, _filled(call)) for call in expect.expected_calls),
+        calls=tuple(Call(call.name, filled(call)) for call in expect.expected_calls),
         refused=expect.refuse,
         result=expect.result,
         candidate_results=expect.candidate_results,
@@ -220,79 +235,30 @@ def _mutants(case: Case, reference: Transcript) -> Iterator[tuple[str, Transcrip
     expect = case.expect
     replace: Callable[..., Transcript] = lambda **changes: msgspec.structs.replace(reference, **changes)  # noqa: E731
     for at, wanted in enumerate(expect.expected_calls):
-        for path, call in _changed_call(reference.calls[at], wanted, case.task.tools):
+        for path, call in changed_call(reference.calls[at], wanted, case.task.tools):
             calls = (*reference.calls[:at], call, *reference.calls[at + 1 :])
             yield f"calls[{at}].{path}", replace(calls=calls)
         yield f"calls[{at}]", replace(calls=reference.calls[:at] + reference.calls[at + 1 :])
     for at, call in enumerate(reference.candidate_results or ()):
         found = reference.candidate_results or ()
-        for path, other in _changed_call(call, ExpectedCall(call.name, call.input), case.task.tools):
+        for path, other in changed_call(call, ExpectedCall(call.name, call.input), case.task.tools):
             yield (
                 f"candidateResults[{at}].{path}",
                 replace(candidate_results=(*found[:at], other, *found[at + 1 :])),
             )
     for at, label in enumerate(expect.result or ()):
         labels = [*(expect.result or ())]
-        labels[at] = _other(label)
+        labels[at] = other_text(label)
         yield f"result[{at}]", replace(result=tuple(labels))
     for at, goal in enumerate(expect.ambiguous_goals or ()):
         goals = [*(expect.ambiguous_goals or ())]
-        goals[at] = _other(goal)
+        goals[at] = other_text(goal)
         yield f"ambiguousGoals[{at}]", replace(ambiguous_goals=tuple(goals))
     if expect.inferred_goal is not None:
-        yield "inferredGoal", replace(inferred_goal=_other(expect.inferred_goal))
+        yield "inferredGoal", replace(inferred_goal=other_text(expect.inferred_goal))
     if expect.reject:
         yield "reject", replace(reject=False)
     if expect.refuse:
         yield "refuse", replace(refused=False)
     if expect.terminates:
         yield "terminates", replace(terminated=False)
-
-
-def _changed_call(call: Call, wanted: ExpectedCall, tools: Sequence[str]) -> Iterable[tuple[str, Call]]:
-    """The call with one pinned leaf changed, each in turn."""
-    yield "name", Call(next((name for name in tools if name != call.name), _other(call.name)), call.input)
-    for key in dict.fromkeys((*wanted.input, *wanted.accept)):
-        allowed = [*([wanted.input[key]] if key in wanted.input else []), *wanted.accept.get(key, ())]
-        for path, value in _leaves(call.input[key], f"input.{key}", allowed):
-            yield path, Call(call.name, {**call.input, key: value})
-
-
-def _leaves(value: Any, path: str, allowed: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """`value` with one leaf replaced, so that the whole is none of the allowed values, for every leaf."""
-    for where, changed in _replaced(value, path):
-        fresh = next((other for other in changed if not any(same(other, one) for one in allowed)), _NOTHING)
-        if fresh is not _NOTHING:
-            yield where, fresh
-
-
-_NOTHING = object()
-
-
-def _replaced(value: Any, path: str) -> Iterator[tuple[str, Iterator[Any]]]:
-    """Per leaf of `value` its path and copies of `value` with another value there, as many as are asked for."""
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            for where, others in _replaced(item, f"{path}.{key}"):
-                yield where, ({**plain(value), key: other} for other in others)
-    elif isinstance(value, list) and value:
-        for at, item in enumerate(value):
-            for where, others in _replaced(item, f"{path}[{at}]"):
-                yield where, ([*plain(value[:at]), other, *plain(value[at + 1 :])] for other in others)
-    else:
-        yield path, _others(value)
-
-
-def _others(value: Any) -> Iterator[Any]:
-    """Values that are not this one, the alike ones first."""
-    if isinstance(value, bool):
-        yield not value
-    elif isinstance(value, int | float):
-        yield from (n for n in range(64) if n != value)
-    elif isinstance(value, str):
-        yield from (value + "~" * n for n in range(1, 65))
-    yield from ("~", None, ["~"])
-
-
-def _other(value: str) -> str:
-    return f"{value}~"

@@ -25,7 +25,6 @@ from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
-from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.run import (
@@ -47,9 +46,12 @@ from agentbench_lab.running.asked import (
     DriverLike,
     caps_asked,
     check_rungs,
+    check_sandboxes,
+    check_states,
     check_tools,
     count,
     drivers_asked,
+    level_asked,
     limits_asked,
     retries_asked,
     stamp_asked,
@@ -70,6 +72,7 @@ from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.worlds.find import Worlds
+from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
 
@@ -120,6 +123,7 @@ def evaluate(
     stamp: str = "",
     out: str | Path = "",
     world: str | Path | World = "",
+    sandbox: str | Level = "",
     seed: int = 0,
     workers: int = 1,
     executor: str | Executor = "threads",
@@ -148,6 +152,9 @@ def evaluate(
     excluded. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
     (finished, asked).
 
+    `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
+    container:IMAGE; docs/sandbox.md says what each holds.
+
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
@@ -161,6 +168,7 @@ def evaluate(
         stamp=stamp,
         out=out,
         world=world,
+        sandbox=sandbox,
         seed=seed,
         workers=workers,
         executor=executor,
@@ -185,6 +193,7 @@ def prepare(
     stamp: str = "",
     out: str | Path = "",
     world: str | Path | World = "",
+    sandbox: str | Level = "",
     seed: int = 0,
     workers: int = 1,
     executor: str | Executor = "threads",
@@ -206,17 +215,21 @@ def prepare(
     drivers = drivers_asked(driver)
     limits = limits_asked(limits)
     executor = check_executor(executor)
+    if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
+        raise LabError(f"strictness original is the ladder's; {suite.name} is judged by its outcomes")
     if ladder:
         check_rungs(suite, cases)
         if shard:
             raise LabError(
                 "shard and ladder exclude each other: a rung is asked only when the one below has passed"
             )
-    worlds = Worlds(suite, world or None)
+    worlds = Worlds(suite, world or None, sandbox=level_asked(sandbox))
     placed = [(case, worlds.of(case)) for case in cases]
     if world and all(case.world is not None for case in cases):
         raise LabError(f"world {world_name(world)!r} serves no case: each case of {suite.name} names its own")
     check_tools(placed)
+    check_states(placed)
+    level = check_sandboxes(placed)
     arms = [Arm(loaded.name) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
@@ -250,6 +263,7 @@ def prepare(
         "shard": shard,
         **settings.limits,
         "world": world_name(world),
+        **({"sandbox": level} if level else {}),
     }
     folder = None
     if save_run:
@@ -307,6 +321,7 @@ class Prepared:
         self.settings, self.options, self.folder = settings, options, folder
         self._workers, self._executor, self._caps = workers, executor, caps
         self._again_excluded = again_excluded
+        self._taxonomy = placed[0][0].taxonomy if placed else "ladder"
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
@@ -398,6 +413,11 @@ class Prepared:
                 raise LabError(
                     f"{self._where()}holds trial {record.row.trial} of {record.row.case_id!r}, which is not asked "
                     f"now; ask at least as many trials as it has"
+                )
+            if record.row.outcomes != self._taxonomy:
+                raise LabError(
+                    f"{self._where()}is judged by the outcomes {record.row.outcomes}, and its suite is now one of "
+                    f"{self._taxonomy}; give another --out"
                 )
             verdict = record.row.verdict
             if self._again_excluded and verdict.excluded is not None and verdict.owner == "environment":
@@ -596,7 +616,7 @@ class Prepared:
             run=self.folder.name if self.folder is not None else f"{suite.name}-{kit.stamp}",
             stamp=kit.stamp,
             commit=self._commit(),
-            taxonomy=LADDER.name,
+            taxonomy=self._taxonomy,
             strictness=kit.strictness,
             grader=grading.version(),
             suites=(

@@ -178,6 +178,7 @@ class Job:
 
     def _begin(self) -> None:
         if self._earlier:
+            self._toolbox.release()
             self._fresh()
         self._began = time.perf_counter()
         wall_s = self.limits.wall_s
@@ -344,7 +345,10 @@ class Job:
         transcript = last.transcript
         if usage is not transcript.usage:
             transcript = msgspec.structs.replace(transcript, usage=usage)
-        evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
+        try:
+            evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
+        finally:
+            self._toolbox.release()
         verdict = _judge(case, transcript, evidence, self.strictness)
         row = product_row(
             case, self._kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
@@ -380,7 +384,8 @@ def collect(
             ]
         ),
         task.goals,
-        toolbox.fault,
+        seen=toolbox.seen(case.expect),
+        fault=toolbox.fault,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agentbench_lab.errors import nearest
 from agentbench_lab.values import same
 
 _ANNOTATIONS = frozenset({"description", "title", "default", "examples", "$schema", "format", "$comment"})
@@ -52,7 +53,9 @@ def compile_schema(schema: Mapping[str, Any]) -> Check:
     known = _ANNOTATIONS | set(_KEYWORDS) | {"type"}
     unknown = sorted(set(schema) - known)
     if unknown:
-        raise UnsupportedSchema(f"keyword {unknown[0]!r} is not supported in a tool's schema")
+        near = nearest(unknown[0], known)
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise UnsupportedSchema(f"keyword {unknown[0]!r} is not supported in a tool's schema{hint}")
     type_check = _type_check(schema.get("type"))
     rest = [_KEYWORDS[word](schema) for word in _KEYWORDS if word in schema]
 
@@ -90,7 +93,10 @@ def _type_check(declared: Any) -> Check:
     names = [declared] if isinstance(declared, str) else list(declared)
     for name in names:
         if name not in _TYPES:
-            raise UnsupportedSchema(f"type {name!r} is no JSON type")
+            near = nearest(str(name), _TYPES)
+            raise UnsupportedSchema(
+                f"type {name!r} is no JSON type" + (f" (did you mean {near!r}?)" if near else "")
+            )
     tests = [_TYPES[name] for name in names]
     wanted = " or ".join(names)
 

@@ -62,7 +62,11 @@ _TEXT = compile_schema({"type": "string"})
 
 
 class Capability(Struct, frozen=True, dict=True):
-    """One tool: what it is called and asked, what it needs, what it achieves, and whether it only reads."""
+    """One tool: what it is called and asked, what it needs, what it achieves, and whether it only reads.
+
+    `schema` is the JSON Schema of the arguments of a tool that is declared by one: then an argument counts as given
+    when its key is there, whatever its value, and keys that are not declared bind where the schema says so.
+    """
 
     name: str
     label: str
@@ -71,6 +75,12 @@ class Capability(Struct, frozen=True, dict=True):
     preconditions: tuple[Precondition, ...] = ()
     effects: tuple[Effect, ...] = ()
     read_only: bool = True
+    schema: dict[str, Any] | None = None
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether keys that are not declared may be given."""
+        return self.schema is not None and self.schema.get("additionalProperties") is True
 
     @cached_property
     def accepted(self) -> frozenset[str]:
@@ -95,7 +105,7 @@ class Capability(Struct, frozen=True, dict=True):
             for key, value in arguments.items():
                 if key in checks:
                     found += checks[key](value, key)
-                elif type(value) is not str and value is not None:
+                elif self.schema is None and type(value) is not str and value is not None:
                     found += _TEXT(value, key)
             return found
 
@@ -103,6 +113,9 @@ class Capability(Struct, frozen=True, dict=True):
 
     def input_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments, as an agent is shown it."""
+        if self.schema is not None:
+            shown: dict[str, Any] = plain(self.schema)
+            return shown
         schema: dict[str, Any] = {
             "type": "object",
             "properties": {
@@ -161,6 +174,8 @@ class Registry(Struct, frozen=True, dict=True):
             return (BindingProblem("unknown-tool", name),)
         accepted = capability.accepted
         given: Mapping[Any, Any] = input if isinstance(input, dict) else _indexed(input)
+        if capability.schema is not None:
+            return _unbound(capability, given, name in declared)
         if (
             name in declared
             and accepted.issuperset(given)
@@ -183,6 +198,20 @@ class Registry(Struct, frozen=True, dict=True):
             if not any(present(given.get(key)) for key in group)
         ]
         return tuple(found)
+
+
+def _unbound(capability: Capability, given: Mapping[Any, Any], declared: bool) -> tuple[BindingProblem, ...]:
+    """The same for a tool that is declared by a JSON Schema."""
+    name = capability.name
+    found = [] if declared else [BindingProblem("undeclared", name)]
+    if not capability.open:
+        found += [
+            BindingProblem("unknown-arg", f"{name}.{key}") for key in given if key not in capability.accepted
+        ]
+    found += [
+        BindingProblem("missing-arg", f"{name}.{key}") for key in capability.required if key not in given
+    ]
+    return tuple(found)
 
 
 def _indexed(value: Any) -> Mapping[Any, Any]:

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from agentbench_lab.cases import Expect
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.values import canonical
 from agentbench_lab.worlds.capabilities import (
@@ -46,6 +47,7 @@ from agentbench_lab.worlds.graphfile import (
     remembered,
     write_graph,
 )
+from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.toolbox import Fact, Ran
 
 MAX_DEPTH = 8
@@ -334,6 +336,10 @@ class CodeGraph:
     def fork(self) -> CodeGraph:
         """The graph itself, for it never changes."""
         return self
+
+    def seen(self, expect: Expect) -> Seen | None:
+        """Nothing: a graph never changes."""
+        return None
 
     def run(self, name: str, input: Mapping[str, Any]) -> Ran:
         """Run one tool of the dispatch table. What went wrong stands in the result's `error`."""

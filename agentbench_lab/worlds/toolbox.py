@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from agentbench_lab.cases import Expect
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
+from agentbench_lab.worlds.seen import Seen
 
 INPUT_LIMIT = 100_000
 """Bytes of JSON that the arguments of a call may have."""
@@ -37,7 +39,8 @@ class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
 class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
-    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed.
+    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed, empty
+    when that was nothing after all.
     `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
     """
 
@@ -50,12 +53,17 @@ class Ran(Struct, frozen=True, gc=False):
 
 
 class World(Protocol):
-    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself."""
+    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself.
+
+    A world that holds something outside this process has two methods more: `stop()` ends a call that is under way,
+    from any thread, and `close()` gives back what it holds.
+    """
 
     name: str
     kind: str
-    digest: str
 
+    @property
+    def digest(self) -> str: ...
     @property
     def registry(self) -> Registry: ...
 
@@ -67,6 +75,9 @@ class World(Protocol):
     def fork(self) -> World: ...
     def run(self, name: str, input: dict[str, Any]) -> Ran: ...
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]: ...
+    def seen(self, expect: Expect) -> Seen | None:
+        """What a grade by this expectation reads off the world, as it now stands; None where nothing can change."""
+        ...
 
 
 class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -206,6 +217,9 @@ class Toolbox:
     def close(self) -> tuple[LedgerRow, ...]:
         """End the trial: what a driver left behind calls from now on is not run. Returns the ledger."""
         self._open = False
+        stop = getattr(self._world, "stop", None)
+        if stop is not None:
+            stop()
         # a call that is under way is waited for, but not for ever: it may be what hangs
         waited = self._lock.acquire(timeout=CLOSING_S)
         try:
@@ -213,6 +227,23 @@ class Toolbox:
         finally:
             if waited:
                 self._lock.release()
+
+    def release(self) -> None:
+        """Give back what the world holds outside this process. Nothing can be seen of it afterwards."""
+        close = getattr(self._world, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as error:
+                self.fault = self.fault or f"the world cannot be closed: {error}"[:TEXT_LIMIT]
+
+    def seen(self, expect: Expect) -> Seen | None:
+        """What the grade reads off the world; a world that fails here is at fault like one that fails at a call."""
+        try:
+            return self._world.seen(expect)
+        except Exception as error:
+            self.fault = f"the world cannot be read: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            return None
 
     def call(self, name: str, input: Any = None) -> Observation:
         """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""
@@ -227,7 +258,17 @@ class Toolbox:
             if self._limit is not None and len(self._rows) >= self._limit:
                 self.spent = True
                 raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
-            row = self._run(name, {} if input is None else input)
+            arguments = {} if input is None else input
+            try:
+                row = self._run(name, arguments)
+            except BaseException:
+                # the trial is ended from outside while a tool runs: what it did so far has happened
+                try:
+                    kept = plain(arguments)
+                except NotJson:
+                    kept = _described(arguments, TEXT_LIMIT)
+                self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+                raise
             self._rows.append(row)
             return Observation(row.status, row.text, plain(row.value))
 
@@ -257,7 +298,7 @@ class Toolbox:
         except Exception as error:
             self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
             return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run")
-        changes = not capability.read_only
+        changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:
             return LedgerRow(
                 name, arguments, "tool_error", text=ran.error[:TEXT_LIMIT], facts=ran.facts, changes=changes

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -26,7 +26,8 @@ _DRAIN_S = 1.0
 class Finished(Struct, frozen=True):
     """How a process ended. `exit` is its code, negative for the signal that ended it, None when we ended it.
 
-    `lost` counts the bytes of both streams that were thrown away.
+    `lost` counts the bytes of both streams that were thrown away. `ended` says why we ended it, where that was not for
+    its time.
     """
 
     exit: int | None
@@ -35,6 +36,7 @@ class Finished(Struct, frozen=True):
     timed_out: bool
     wall_s: float
     lost: int = 0
+    ended: str = ""
 
 
 class _Drain(threading.Thread):
@@ -47,7 +49,8 @@ class _Drain(threading.Thread):
         self.lost = 0
 
     def run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        # whoever waits for the process may be interrupted; the pipe is closed here whatever comes
+        with contextlib.suppress(OSError, ValueError), self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65_536):
                 room = self._limit - len(self.kept)
                 self.kept += chunk[:room]
@@ -62,10 +65,13 @@ def run_process(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     output_limit: int = OUTPUT_LIMIT,
+    pass_fds: Sequence[int] = (),
+    started: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> Finished:
     """Run a command for at most `timeout_s` seconds, and end what it left behind in its process group.
 
-    Raises OSError when the command cannot be started.
+    `started` is called with the process once there is one, so that others can end it with `end_group`. Raises OSError
+    when the command cannot be started.
     """
     began = time.monotonic()
     process = subprocess.Popen(
@@ -76,6 +82,7 @@ def run_process(
         cwd=cwd,
         env=None if env is None else dict(env),
         start_new_session=True,
+        pass_fds=tuple(pass_fds),
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     drains = [_Drain(process.stdout, output_limit), _Drain(process.stderr, output_limit)]
@@ -84,19 +91,18 @@ def run_process(
         thread.start()
     timed_out = False
     try:
+        if started is not None:
+            started(process)
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
-        _end_group(process)
+        end_group(process)
     for drain in drains:
         # a process that left the group may still hold the pipe; what it prints is not waited for
         drain.join(_DRAIN_S)
     out, err = (bytes(drain.kept) for drain in drains)
     lost = sum(drain.lost for drain in drains)
-    for pipe in (process.stdout, process.stderr):
-        if not any(drain.is_alive() for drain in drains):
-            pipe.close()
     code = None if timed_out else process.returncode
     return Finished(code, out, err, timed_out, time.monotonic() - began, lost)
 
@@ -108,7 +114,7 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
         pipe.close()
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: subprocess.Popen[bytes]) -> None:
     """End every process of the group: politely first, where there is still one, then for good."""
     if _signal(process.pid, signal.SIGTERM):
         deadline = time.monotonic() + _TERM_GRACE_S

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbench_lab.running.process import run_process
+from agentbench_lab.worlds.process import run_process
 
 
 def group_of(pid: int) -> int | None:

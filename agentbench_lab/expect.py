@@ -1,0 +1,181 @@
+"""Expectations of an end state and of an answer: their forms in a case file, and what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from agentbench_lab.expect_work import WORK_KEYS
+from agentbench_lab.paths import BadPath, Path, join, split
+
+OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer")
+"""The keys of an expectation that only the outcomes `outcome-graded` know."""
+LADDER_KEYS = {
+    "proof": "proof",
+    "result": "result",
+    "recover": "recover",
+    "candidate_results": "candidateResults",
+    "inferred_goal": "inferredGoal",
+    "reject": "reject",
+    "ambiguous_goals": "ambiguousGoals",
+}
+"""The fields that only the ladder's outcomes know, with the keys they have in a file."""
+
+Texts = str | tuple[str, ...]
+
+
+class ExpectedAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the answer has to be; each key that is given must hold.
+
+    `exact`: this JSON value. `contains`: each text occurs, as it stands. `tokens`: each text occurs as whole words.
+    `regex`: Python's `re.search` finds it. `number`: a number, or text that is one, within `tol`. `gaia`: equal by
+    the quasi-exact rule of the GAIA benchmark.
+    """
+
+    exact: Any = UNSET
+    contains: Texts = ()
+    tokens: Texts = ()
+    regex: str | None = None
+    number: int | float | None = None
+    tol: float = 0.0
+    gaia: str | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.contains,) if isinstance(self.contains, str) else self.contains
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.tokens,) if isinstance(self.tokens, str) else self.tokens
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the expectation itself."""
+        given = [name for name in ("regex", "number", "gaia") if getattr(self, name) is not None]
+        if not (given or self.texts or self.words or self.exact is not UNSET):
+            yield "needs one of exact, contains, tokens, regex, number, gaia"
+        for name, texts in (("contains", self.texts), ("tokens", self.words)):
+            if any(not text.strip() for text in texts):
+                yield f"{name}: a blank text is in every answer"
+        if self.exact is None:
+            yield "exact: null is no answer"
+        if self.tol and self.number is None:
+            yield "tol belongs to number"
+        if not (math.isfinite(self.tol) and self.tol >= 0):
+            yield "tol must be a number from 0"
+        if self.regex is not None:
+            try:
+                found = re.compile(self.regex).search("")
+            except (re.error, RecursionError, OverflowError) as error:
+                yield f"regex: {error}"
+            else:
+                if found is not None:
+                    yield "regex: fits the empty text, and so every answer"
+        if self.gaia is not None and not self.gaia.strip():
+            yield "gaia must not be blank"
+
+
+class Form(Struct, frozen=True):
+    """What is expected at one path: a value, one of several, a list in any order, or numbers within a tolerance."""
+
+    options: tuple[Any, ...]
+    tol: float | None = None
+    unordered: bool = False
+
+
+class BadForm(ValueError):
+    """An expected value whose form means nothing; the message says why."""
+
+
+def form_of(expected: Any) -> Form:
+    """The form of an expected value: `{"value": …, "tol": …}`, `{"value": […], "unordered": true}`,
+    `{"any_of": […]}`, `{"value": …}` for a value that would look like one of these, or the value itself."""
+    if type(expected) is not dict or not expected:
+        return Form((expected,))
+    keys = expected.keys()
+    if keys == {"any_of"}:
+        options = expected["any_of"]
+        if type(options) is not list or not options:
+            raise BadForm("any_of must be a list of alternatives")
+        return Form(tuple(options))
+    if "value" not in keys or not keys <= {"value", "tol", "unordered"}:
+        return Form((expected,))
+    value, tol, unordered = expected["value"], expected.get("tol"), expected.get("unordered", False)
+    if tol is not None:
+        if type(tol) not in (int, float) or not (math.isfinite(tol) and tol >= 0):
+            raise BadForm("tol must be a number from 0")
+        if not _holds_number(value):
+            raise BadForm("tol needs a number in value")
+    if type(unordered) is not bool:
+        raise BadForm("unordered must be true or false")
+    if unordered and type(value) is not list:
+        raise BadForm("unordered needs a list in value")
+    return Form((value,), tol, unordered)
+
+
+def _holds_number(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_number, value.values()))
+    if isinstance(value, list):
+        return any(map(_holds_number, value))
+    return type(value) in (int, float)
+
+
+def part_of(value: Any, expected: Any) -> Any:
+    """The part of `value` that an expected value is compared with: of objects only the keys that are expected."""
+    form = form_of(expected)
+    if form.unordered or len(form.options) != 1:
+        return value
+    return _part(value, form.options[0])
+
+
+def _part(value: Any, expected: Any) -> Any:
+    if type(value) is dict and type(expected) is dict:
+        return {key: _part(value[key], item) for key, item in expected.items() if key in value}
+    if type(value) is list and type(expected) is list and len(value) == len(expected):
+        return [_part(a, b) for a, b in zip(value, expected, strict=True)]
+    return value
+
+
+def state_faults(
+    state: Mapping[str, Any] | None, absent: Sequence[str], equals: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """What is wrong with the expectations of an end state, as `key: what`."""
+    paths: dict[Path, str] = {}
+    for key, texts in (("state", state or ()), ("state_absent", absent), ("state_equals", equals or ())):
+        for text in texts:
+            try:
+                path = split(text)
+            except BadPath as error:
+                yield f"{key}: {error}"
+                continue
+            if path in paths:
+                yield f"{key}: {text!r} is in {paths[path]} already"
+            paths.setdefault(path, key)
+    for text, expected in (state or {}).items():
+        try:
+            form_of(expected)
+        except BadForm as error:
+            yield f"state.{text}: {error}"
+    if state is not None and not state:
+        yield "state: names no path"
+    if equals is not None:
+        for one, other in combinations(sorted(paths), 2):
+            if other[: len(one)] == one and "state_equals" in (paths[one], paths[other]):
+                yield f"{paths[other]}: {join(other)!r} lies within {join(one)!r} of {paths[one]}"
+
+
+__all__ = [
+    "LADDER_KEYS",
+    "OUTCOME_KEYS",
+    "BadForm",
+    "ExpectedAnswer",
+    "Form",
+    "form_of",
+    "part_of",
+    "state_faults",
+]

@@ -1,0 +1,442 @@
+"""The sandbox world: a work folder with `bash`, `read_file`, `write_file` and `list_files`, at one of three levels.
+
+The folder is made from the bytes that the case gives. Commands run at the level (`sandbox_levels`), and end with the
+call that started them; the file tools reach the folder through a descriptor and never leave it (`sandbox_folder`).
+What a trial leaves behind is read when it is over: the expected files, and the check command, which runs in a copy in
+which the protected files are the case's again. The expectation itself is never in the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentbench_lab.cases import Expect, Goal
+from agentbench_lab.errors import did_you_mean
+from agentbench_lab.expect_work import (
+    ExpectedCommand,
+    ExpectedFile,
+    Given,
+    content,
+    given_faults,
+    path_faults,
+)
+from agentbench_lab.values import digest
+from agentbench_lab.worlds.capabilities import Capability, Parameter, Registry
+from agentbench_lab.worlds.process import Finished
+from agentbench_lab.worlds.sandbox_folder import Folder, Full, PathRefused, Stored
+from agentbench_lab.worlds.sandbox_levels import Bounds, Level, Place, default_level, open_place
+from agentbench_lab.worlds.seen import Seen
+from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, WorkSeen, blob
+from agentbench_lab.worlds.toolbox import Ran
+
+STREAM_LIMIT = 3_500
+"""Characters of each stream of a command that an agent is shown: the first and the last of them."""
+READ_LIMIT = 100_000
+"""Bytes that read_file gives at once."""
+LIST_LIMIT = 1_000
+"""Entries that list_files gives at once."""
+_DIFF_LIMIT = 200
+
+
+class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A sandbox as a case declares it: `{"kind": "sandbox", "files": {…}, "protected": […], "tools": […], "limits": {…}}`."""
+
+    files: dict[str, str | Given] = {}
+    protected: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ("bash", "read_file", "write_file", "list_files")
+    limits: Bounds = Bounds()
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with it."""
+        said = [f"files: {text}" for text in path_faults(self.files)]
+        said += given_faults(self.files)
+        for path in self.protected:
+            if path not in self.files:
+                said.append(f"protected: {path!r} is not in files{did_you_mean(path, self.files)}")
+        for name in self.tools:
+            if name not in TOOLS:
+                said.append(f"tools: no tool {name!r}{did_you_mean(name, TOOLS)}")
+        if len(set(self.tools)) != len(self.tools):
+            said.append("tools: a tool is named twice")
+        if not self.tools:
+            said.append("tools: names no tool")
+        size = sum(len(file.data) for file in stored(self.files).values()) if not said else 0
+        if size > self.limits.disk_mb << 20:
+            said.append(f"files: {size} bytes, more than limits.disk_mb holds")
+        return said
+
+
+def stored(files: Mapping[str, str | Given]) -> dict[str, Stored]:
+    """Files as a case gives them, as bytes with their modes."""
+    found = {}
+    for path, given in files.items():
+        if isinstance(given, Given):
+            found[path] = Stored(given.data, int(given.mode, 8))
+        else:
+            found[path] = Stored(content(given))
+    return found
+
+
+TOOLS = {
+    "bash": Capability(
+        "bash",
+        "Run a command",
+        "Run a shell command in the work folder. Each call is a new shell: the folder is kept, variables and background "
+        "processes are not. There is no network.",
+        (
+            Parameter("command", "Command", True, "what to run, as one would type it"),
+            Parameter(
+                "timeout_s",
+                "Seconds",
+                note="end it after so many seconds",
+                schema={"type": "number", "minimum": 0.1},
+            ),
+        ),
+        read_only=False,
+    ),
+    "read_file": Capability(
+        "read_file",
+        "Read a file",
+        f"Read a text file of the work folder, at most {READ_LIMIT} bytes.",
+        (
+            Parameter("path", "Path", True, "relative to the work folder"),
+            Parameter(
+                "line",
+                "Line",
+                note="the first line to give, from 1",
+                schema={"type": "integer", "minimum": 1},
+            ),
+            Parameter("lines", "Count", note="how many lines", schema={"type": "integer", "minimum": 1}),
+        ),
+    ),
+    "write_file": Capability(
+        "write_file",
+        "Write a file",
+        "Write a text file of the work folder, in place of the one that is there; folders above it are made.",
+        (
+            Parameter("path", "Path", True, "relative to the work folder"),
+            # not required: a required text that is blank would count as missing, and files may be
+            Parameter("content", "Text", note="all of its text; nothing when left out"),
+        ),
+        read_only=False,
+    ),
+    "list_files": Capability(
+        "list_files",
+        "List files",
+        f"List what lies in a folder of the work folder and below it, at most {LIST_LIMIT} entries.",
+        (Parameter("path", "Path", note="relative to the work folder; all of it when left out"),),
+    ),
+}
+
+
+class BadSandbox(ValueError):
+    """A sandbox that a case declares and that means nothing, with every fault."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+class Sandbox:
+    """A sandbox world. `fork` gives a trial a folder of its own, made when it is first needed.
+
+    `level` None is the default level, looked for when the first folder is made.
+    """
+
+    kind = "sandbox"
+    labels: frozenset[str] = frozenset()
+
+    def __init__(self, spec: Spec, *, name: str = "sandbox", level: Level | None = None) -> None:
+        self.name = name
+        self.spec = spec
+        self._level = level
+        self._place: Place | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self.registry = Registry(tuple(TOOLS[tool] for tool in spec.tools))
+
+    @classmethod
+    def of(cls, declared: Mapping[str, Any], *, name: str, level: Level | None = None) -> Sandbox:
+        """The sandbox that a case declares. Raises BadSandbox with every fault."""
+        try:
+            spec = msgspec.convert({k: v for k, v in declared.items() if k != "kind"}, Spec)
+        except msgspec.ValidationError as error:
+            raise BadSandbox([_said(str(error))]) from None
+        faults = spec.faults()
+        if faults:
+            raise BadSandbox(faults)
+        return cls(spec, name=name, level=level)
+
+    @property
+    def level(self) -> Level:
+        """The level at which commands run. Raises LabError where none was named and bubblewrap does not work."""
+        if self._level is None:
+            self._level = default_level()
+        return self._level
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the files and bounds, and of the level: another level is another experiment."""
+        spec = self.spec
+        files = {
+            path: [hashlib.sha256(file.data).hexdigest(), file.mode]
+            for path, file in stored(spec.files).items()
+        }
+        bounds = msgspec.structs.asdict(spec.limits)
+        return digest([files, spec.protected, spec.tools, bounds, str(self.level)])
+
+    def fork(self) -> Sandbox:
+        return Sandbox(self.spec, name=self.name, level=self._level)
+
+    def at(self, level: Level) -> Sandbox:
+        """The same sandbox at another level."""
+        return Sandbox(self.spec, name=self.name, level=level)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What a worker is sent: never the folder of a trial."""
+        return _rebuilt, (self.spec, self.name, self._level)
+
+    def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]:
+        return ()
+
+    # ---- the trial
+
+    def run(self, name: str, input: dict[str, Any]) -> Ran:
+        """Run one tool. Raises OSError when the machine cannot, which is no fault of the agent's."""
+        try:
+            if name == "bash":
+                return self._bash(input["command"], input.get("timeout_s"))
+            if name == "read_file":
+                return self._read_file(input["path"], input.get("line"), input.get("lines"))
+            if name == "write_file":
+                return self._write_file(input["path"], input.get("content") or "")
+            return self._list_files(input.get("path") or ".")
+        except PathRefused as error:
+            return Ran(None, "", error=str(error))
+
+    def _bash(self, command: str, timeout_s: float | None) -> Ran:
+        if "\0" in command:
+            return Ran(None, "", error="a command cannot have a NUL in it")
+        place = self._opened()
+        most = self.spec.limits.wall_s
+        before = _state(place.folder)
+        done = place.run(command, timeout_s=most if timeout_s is None else min(timeout_s, most))
+        value: dict[str, Any] = {
+            "exit": done.exit,
+            "stdout": _middle_out(done.stdout),
+            "stderr": _middle_out(done.stderr),
+        }
+        if done.timed_out or done.ended:
+            value["ended"] = "timed out" if done.timed_out else done.ended
+        return Ran(value, _told(value, done), diff=_changed(before, _state(place.folder)), empty=False)
+
+    def _read_file(self, path: str, line: int | None, lines: int | None) -> Ran:
+        data, size = self._opened().folder.read(path, KEPT)
+        if line is None and lines is None and size > READ_LIMIT:
+            return Ran(
+                None, "", error=f"{path}: has {size} bytes, and {READ_LIMIT} are given at once; ask for lines"
+            )
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            if size <= len(data) or error.start < len(data) - 4:
+                return Ran(
+                    None, "", error=f"{path}: is no text ({size} bytes that are no UTF-8 at {error.start})"
+                )
+            text = data[: error.start].decode()
+        if line is not None or lines is not None:
+            if size > KEPT:
+                return Ran(None, "", error=f"{path}: has {size} bytes; use bash to read a part of it")
+            first = (line or 1) - 1
+            text = "".join(text.splitlines(keepends=True)[first : None if lines is None else first + lines])
+        return Ran(text, text or "(empty)", empty=False)
+
+    def _write_file(self, path: str, text: str) -> Ran:
+        data = text.encode()
+        if len(data) > self.spec.limits.file_mb << 20:
+            return Ran(None, "", error=f"{path}: more than {self.spec.limits.file_mb} MiB")
+        new = self._opened().folder.write(path, data)
+        word = "made" if new else "written"
+        return Ran(
+            {"bytes": len(data)}, f"{word}: {path}, {len(data)} bytes", diff={"written": [path]}, empty=False
+        )
+
+    def _list_files(self, path: str) -> Ran:
+        entries, whole = self._opened().folder.entries(path, most=LIST_LIMIT)
+        rows = [
+            f"{entry.path}{'/' if entry.kind == 'folder' else ''}"
+            + (
+                f"  {entry.size}"
+                if entry.kind == "file"
+                else ""
+                if entry.kind == "folder"
+                else f"  ({entry.kind})"
+            )
+            for entry in entries
+        ]
+        if not whole:
+            rows.append(f"... and more than {LIST_LIMIT} entries, or folders nested too deeply")
+        value = [{"path": e.path, "kind": e.kind, "size": e.size} for e in entries]
+        return Ran(value, "\n".join(rows) or "(empty)")
+
+    # ---- the end
+
+    def stop(self) -> None:
+        """End a command that is running, from any thread. None runs afterwards; the folder can still be read."""
+        if self._place is not None:
+            self._place.stop()
+
+    def seen(self, expect: Expect) -> Seen:
+        """What a grade by this expectation reads off the folder, as it now stands."""
+        return Seen(work=self.look(expect.files, expect.command))
+
+    def look(
+        self, files: Mapping[str, ExpectedFile] | None = None, command: ExpectedCommand | None = None
+    ) -> WorkSeen:
+        """What a grade reads off the folder: these files, and how this command ends in a restored copy of it.
+
+        Raises OSError when the machine cannot do it, which is no fault of the agent's.
+        """
+        place = self._opened()
+        return WorkSeen(
+            str(self.level),
+            {path: _file_seen(place.folder, path) for path in files or ()},
+            None if command is None else self._checked(place, command),
+        )
+
+    def _checked(self, place: Place, command: ExpectedCommand) -> CommandSeen:
+        limits = self.spec.limits
+        copy = open_place(self.level, limits)
+        try:
+            try:
+                place.folder.copy_to(
+                    copy.folder, most_bytes=limits.disk_mb << 20, most_entries=limits.entries
+                )
+            except Full as error:
+                return CommandSeen(not_run=f"the work folder cannot be copied: {error}")
+            ours = {path: self.spec.files[path] for path in self.spec.protected} | command.files
+            try:
+                copy.folder.seed(stored(ours))
+            except (PathRefused, OSError) as error:
+                return CommandSeen(not_run=f"the case's own files find no room: {error}")
+            done = copy.run(command.run, timeout_s=command.timeout_s)
+        finally:
+            copy.close()
+        out, err = blob(done.stdout), blob(done.stderr)
+        return CommandSeen(done.exit, out, err, done.timed_out, done.ended)
+
+    def close(self) -> None:
+        """Take the folder and its processes away."""
+        with self._lock:
+            self._closed = True
+            place, self._place = self._place, None
+        if place is not None:
+            self._finalizer.detach()
+            place.close()
+
+    def _opened(self) -> Place:
+        with self._lock:
+            if self._closed:
+                raise OSError("the sandbox is closed")
+            if self._place is None:
+                place = open_place(self.level, self.spec.limits)
+                try:
+                    place.folder.seed(stored(self.spec.files))
+                except BaseException:
+                    place.close()
+                    raise
+                self._place = place
+                self._finalizer = weakref.finalize(self, place.close)
+            return self._place
+
+
+def _rebuilt(spec: Spec, name: str, level: Level | None) -> Sandbox:
+    return Sandbox(spec, name=name, level=level)
+
+
+def _file_seen(folder: Folder, path: str) -> FileSeen:
+    kind = folder.kind(path)
+    if kind == "link":
+        # a link that stays within the folder is the file that it leads to
+        try:
+            data, size = folder.read(path, KEPT + 1)
+        except PathRefused:
+            return FileSeen("link")
+    elif kind != "file":
+        return FileSeen(kind or "nothing")
+    else:
+        try:
+            data, size = folder.read(path, KEPT + 1)
+        except PathRefused as error:
+            return FileSeen(f"a file that cannot be read ({error})")
+    if size > KEPT and size <= 64 << 20:
+        data, size = folder.read(path, size)
+    return FileSeen("file", blob(data, size))
+
+
+def _state(folder: Folder) -> dict[str, tuple[int, int, int]]:
+    """What tells that something in the folder has changed: per path the mode, the bytes and the time of change."""
+    return {
+        path: (
+            s.st_mode,
+            0 if stat.S_ISDIR(s.st_mode) else s.st_size,
+            0 if stat.S_ISDIR(s.st_mode) else s.st_ctime_ns,
+        )
+        for path, s in folder.states()
+    }
+
+
+def _changed(
+    before: Mapping[str, tuple[int, int, int]], after: Mapping[str, tuple[int, int, int]]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for word, paths in (
+        ("made", after.keys() - before.keys()),
+        ("written", {path for path in before.keys() & after.keys() if before[path] != after[path]}),
+        ("removed", before.keys() - after.keys()),
+    ):
+        if paths:
+            found[word] = sorted(paths)[:_DIFF_LIMIT]
+    return found
+
+
+def _middle_out(data: bytes) -> str:
+    text = data.decode(errors="replace")
+    if len(text) <= STREAM_LIMIT:
+        return text
+    half = STREAM_LIMIT // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+
+
+def _told(value: Mapping[str, Any], done: Finished) -> str:
+    parts = [value["stdout"]] if value["stdout"] else []
+    if value["stderr"]:
+        parts.append(f"[stderr]\n{value['stderr']}")
+    if done.lost:
+        parts.append(f"[{done.lost} bytes more were printed and not kept]")
+    if "ended" in value:
+        parts.append(f"[{value['ended']} after {done.wall_s:.1f} s]")
+    elif done.exit != 0 or not parts:
+        parts.append(f"[exit {done.exit}]")
+    return "\n".join(part.rstrip("\n") for part in parts)
+
+
+def _said(message: str) -> str:
+    """msgspec's message with the path in front."""
+    text, _, path = message.partition(" - at `$.")
+    where = path.rstrip("`").replace("[...]", "")
+    text = text[:1].lower() + text[1:]
+    text = text.replace("object contains unknown field", "unknown key").replace("`", "'")
+    return f"{where}: {text}" if where else text
+
+
+__all__ = ["TOOLS", "BadSandbox", "Sandbox", "Spec", "stored"]

@@ -1,0 +1,469 @@
+"""A work folder that is reached through one descriptor, so that no path leaves it, whoever changes it meanwhile.
+
+Every path is walked name by name from the descriptor of the folder above, and no name is followed by the kernel: a
+symbolic link is read and its target walked in turn, `..` goes back to a descriptor that is held, and what would lead
+out is refused. This is what `openat2` does with RESOLVE_BENEATH, without needing it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+MOST_LINKS = 40
+"""Symbolic links that one path may lead over, as in the kernel."""
+MOST_DEEP = 100
+"""Folders that may lie in one another before a copy or a listing stops."""
+_CHUNK = 1 << 20
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+class PathRefused(Exception):
+    """Why a path of the folder cannot be used: in one line, for the agent to read."""
+
+
+class Stored(Struct, frozen=True):
+    """A file to put into a folder: its bytes, and its mode."""
+
+    data: bytes
+    mode: int = 0o644
+
+
+class Entry(Struct, frozen=True):
+    """What lies in a folder: the path from its top, what it is, and the bytes of a file."""
+
+    path: str
+    kind: Kind
+    size: int = 0
+
+
+class Full(Exception):
+    """The folder could not be copied whole: what there was too much of."""
+
+
+class Folder:
+    """The folder behind `fd`. `shown` is the absolute path by which an agent knows it; paths may begin with it.
+
+    `owner` is given what is written (user and group id), where the writer is another.
+    """
+
+    def __init__(self, fd: int, shown: str, owner: int | None = None) -> None:
+        self.fd = fd
+        self.shown = shown.rstrip("/")
+        self._owner = owner
+
+    # ---- one path
+
+    def read(self, path: str, most: int) -> tuple[bytes, int]:
+        """At most `most` bytes of a regular file, and how many it has."""
+        with self._parent(path) as (at, name):
+            fd = _open(name, os.O_RDONLY, at, path)
+            try:
+                return _read(fd, most), os.fstat(fd).st_size
+            finally:
+                os.close(fd)
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> bool:
+        """Make a regular file of these bytes, and the folders above it; whether it is new."""
+        with self._parent(path, make=True) as (at, name):
+            there = _lstat(name, at)
+            if there is not None and not stat.S_ISREG(there.st_mode):
+                raise PathRefused(f"{path}: is {_kind_words(there.st_mode)}, not a file")
+            # a file of its own that takes the place of the other: never half written, never through a link
+            fresh = f".{secrets.token_hex(8)}~"
+            try:
+                fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+            except OSError as error:
+                raise PathRefused(f"{path}: {_said(error)}") from None
+            try:
+                _write_all(fd, data)
+                self._give(fd)
+                os.fchmod(fd, mode if mode is not None else stat.S_IMODE(there.st_mode) if there else 0o644)
+                os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(fresh, dir_fd=at)
+                raise PathRefused(f"{path}: {_said(error)}") from None
+            finally:
+                os.close(fd)
+            return there is None
+
+    def kind(self, path: str) -> Kind | None:
+        """What lies at a path, its last name not followed; None when nothing does."""
+        try:
+            with self._parent(path, last=False) as (at, name):
+                there = _lstat(name, at)
+        except PathRefused:
+            return None
+        return None if there is None else _kind(there.st_mode)
+
+    def target(self, path: str) -> str:
+        """Where the symbolic link at a path points, as it is written there."""
+        with self._parent(path, last=False) as (at, name):
+            return os.readlink(name, dir_fd=at)
+
+    def entries(self, path: str = ".", *, most: int) -> tuple[tuple[Entry, ...], bool]:
+        """What lies in a folder and below it, sorted by path, at most `most` entries; whether that is all."""
+        found: list[Entry] = []
+        whole = True
+        with self._folder(path) as fd:
+            for _, name, prefix, there in _walk(fd):
+                if len(found) >= most:
+                    whole = False
+                    break
+                if there is None:  # deeper than is looked
+                    whole = False
+                    continue
+                kind = _kind(there.st_mode)
+                found.append(Entry(_text(f"{prefix}{name}"), kind, there.st_size if kind == "file" else 0))
+        return tuple(sorted(found, key=lambda entry: entry.path)), whole
+
+    # ---- the whole
+
+    def states(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The path and the state of everything in the folder, as far down as is looked."""
+        for _, name, prefix, there in _walk(self.fd):
+            if there is not None:
+                yield _text(f"{prefix}{name}"), there
+
+    def seed(self, files: Mapping[str, Stored]) -> None:
+        """Put these files in, whatever lies in their place: a link, a folder, another file."""
+        for path, file in files.items():
+            self._clear(path)
+            self.write(path, file.data, file.mode)
+
+    def copy_to(self, other: Folder, *, most_bytes: int, most_entries: int) -> None:
+        """Copy files, folders and links with their modes into another folder. Pipes, sockets and devices stay behind.
+
+        Raises Full when there is more than may be copied, or than the other one takes.
+        """
+        left, entries = most_bytes, most_entries
+        for at, name, prefix, there in _walk(self.fd):
+            path = f"{prefix}{name}"
+            if there is None:
+                raise Full(f"folders nested deeper than {MOST_DEEP}")
+            entries -= 1
+            if entries < 0:
+                raise Full(f"more than {most_entries} files and folders")
+            try:
+                with other._parent(path, last=False) as (to, last):
+                    if stat.S_ISDIR(there.st_mode):
+                        os.mkdir(last, 0o700, dir_fd=to)
+                        fd = os.open(last, _FOLDER, dir_fd=to)
+                        try:
+                            other._give(fd)
+                            os.fchmod(fd, stat.S_IMODE(there.st_mode) | 0o700)
+                        finally:
+                            os.close(fd)
+                    elif stat.S_ISLNK(there.st_mode):
+                        os.symlink(os.readlink(name, dir_fd=at), last, dir_fd=to)
+                    elif stat.S_ISREG(there.st_mode):
+                        left -= _copy_file(name, at, last, to, left, other)
+            except (OSError, PathRefused) as error:
+                raise Full(f"{path}: {_said(error) if isinstance(error, OSError) else error}") from None
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    # ---- the walk
+
+    def _parts(self, path: str) -> list[str]:
+        if "\0" in path:
+            raise PathRefused("a path cannot have a NUL in it")
+        if path == self.shown or path.startswith(f"{self.shown}/"):
+            path = path[len(self.shown) :].lstrip("/")
+        elif path.startswith("/"):
+            raise PathRefused(f"{_short(path)}: leads out of the work folder")
+        return [part for part in path.split("/") if part not in ("", ".")]
+
+    @contextlib.contextmanager
+    def _folder(self, path: str, *, make: bool = False) -> Iterator[int]:
+        stack = self._down(self._parts(path), path, make=make)
+        try:
+            yield stack[-1]
+        finally:
+            for fd in stack:
+                os.close(fd)
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, make: bool = False, last: bool = True) -> Iterator[tuple[int, str]]:
+        """The descriptor of the folder in which a path's last name lies, and that name.
+
+        With `last`, a link that stands there is followed too, within the folder.
+        """
+        parts = self._parts(path)
+        for _ in range(MOST_LINKS):
+            if not parts or parts[-1] == "..":
+                raise PathRefused(f"{_short(path)}: is a folder, not a file")
+            stack = self._down(parts[:-1], path, make=make)
+            try:
+                target = _link(parts[-1], stack[-1]) if last else None
+                if target is None:
+                    yield stack[-1], parts[-1]
+                    return
+            finally:
+                for fd in stack:
+                    os.close(fd)
+            try:
+                below = self._parts(target)
+            except PathRefused:
+                raise PathRefused(f"{_short(path)}: leads out of the work folder") from None
+            parts = below if target.startswith("/") else [*parts[:-1], *below]
+        raise PathRefused(f"{_short(path)}: too many symbolic links")
+
+    def _down(self, parts: list[str], path: str, *, make: bool) -> list[int]:
+        """The descriptors of the folders along a way, from the top to its end; the caller closes them."""
+        stack = [os.dup(self.fd)]
+        try:
+            todo = list(reversed(parts))
+            links = 0
+            while todo:
+                name = todo.pop()
+                if name == "..":
+                    if len(stack) == 1:
+                        raise PathRefused(f"{_short(path)}: leads out of the work folder")
+                    os.close(stack.pop())
+                    continue
+                if len(stack) > MOST_DEEP:
+                    raise PathRefused(f"{_short(path)}: folders nested deeper than {MOST_DEEP}")
+                try:
+                    stack.append(os.open(name, _FOLDER, dir_fd=stack[-1]))
+                    continue
+                except OSError as error:
+                    if error.errno == errno.ENOENT and make:
+                        self._make(name, stack[-1], path)
+                        todo.append(name)
+                        continue
+                    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                        raise PathRefused(f"{_short(path)}: {_said(error)}") from None
+                target = _link(name, stack[-1])
+                if target is None:
+                    raise PathRefused(f"{_short(path)}: {_short(name)} is no folder")
+                links += 1
+                if links > MOST_LINKS:
+                    raise PathRefused(f"{_short(path)}: too many symbolic links")
+                try:
+                    below = self._parts(target)
+                except PathRefused:
+                    raise PathRefused(f"{_short(path)}: leads out of the work folder") from None
+                if target.startswith("/"):
+                    while len(stack) > 1:
+                        os.close(stack.pop())
+                todo += reversed(below)
+            return stack
+        except BaseException:
+            for fd in stack:
+                os.close(fd)
+            raise
+
+    def _make(self, name: str, at: int, path: str) -> None:
+        try:
+            os.mkdir(name, 0o755, dir_fd=at)
+            fd = os.open(name, _FOLDER, dir_fd=at)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise PathRefused(f"{_short(path)}: {_said(error)}") from None
+        try:
+            self._give(fd)
+        finally:
+            os.close(fd)
+
+    def _give(self, fd: int) -> None:
+        if self._owner is not None:
+            os.fchown(fd, self._owner, self._owner)
+
+    def _clear(self, path: str) -> None:
+        """Take away whatever on the way to a path is no folder, and whatever lies at its end."""
+        stack = [os.dup(self.fd)]
+        try:
+            *above, last = path.split("/")
+            for name in above:
+                there = _lstat(name, stack[-1])
+                if there is None:
+                    return
+                if not stat.S_ISDIR(there.st_mode):
+                    os.unlink(name, dir_fd=stack[-1])
+                    return
+                # an agent may have taken its own permission away
+                stack.append(os.open(name, _FOLDER, dir_fd=stack[-1]))
+            _remove(last, stack[-1], MOST_DEEP)
+        finally:
+            for fd in stack:
+                os.close(fd)
+
+
+def _walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:
+    """Everything below a folder, folders before what is in them: descriptor above, name, path above, and its state.
+
+    The state is None for a folder that lies too deep, and is not entered.
+    """
+    stack: list[tuple[int, str, list[str]]] = []
+    try:
+        fd = os.dup(top)
+        stack.append((fd, "", _names(fd)))
+        while stack:
+            at, prefix, names = stack[-1]
+            if not names:
+                os.close(at)
+                stack.pop()
+                continue
+            name = names.pop()
+            there = _lstat(name, at)
+            if there is None:
+                continue
+            if not stat.S_ISDIR(there.st_mode):
+                yield at, name, prefix, there
+                continue
+            if len(stack) > MOST_DEEP:
+                yield at, name, prefix, None
+                continue
+            yield at, name, prefix, there
+            try:
+                fd = os.open(name, _FOLDER, dir_fd=at)
+            except OSError:
+                continue
+            stack.append((fd, f"{prefix}{name}/", _names(fd)))
+    finally:
+        for fd, _, _ in stack:
+            os.close(fd)
+
+
+def _names(fd: int) -> list[str]:
+    """The names in a folder, the first one last."""
+    try:
+        return sorted(os.listdir(fd), reverse=True)
+    except OSError:
+        return []
+
+
+def _remove(name: str, at: int, deep: int) -> None:
+    there = _lstat(name, at)
+    if there is None:
+        return
+    if not stat.S_ISDIR(there.st_mode):
+        os.unlink(name, dir_fd=at)
+        return
+    if not deep:
+        raise PathRefused(f"{_short(name)}: folders nested deeper than {MOST_DEEP}")
+    fd = os.open(name, _FOLDER, dir_fd=at)
+    try:
+        for inner in os.listdir(fd):
+            _remove(inner, fd, deep - 1)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=at)
+
+
+def _open(name: str, flags: int, at: int, path: str) -> int:
+    """A regular file, opened so that a pipe or a device in its place neither blocks nor notices."""
+    try:
+        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+    except OSError as error:
+        raise PathRefused(f"{_short(path)}: {_said(error)}") from None
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise PathRefused(f"{_short(path)}: is {_kind_words(mode)}, not a file")
+    return fd
+
+
+def _read(fd: int, most: int) -> bytes:
+    found = bytearray()
+    while len(found) < most and (chunk := os.read(fd, min(_CHUNK, most - len(found)))):
+        found += chunk
+    return bytes(found)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder) -> int:
+    source = _open(name, os.O_RDONLY, at, name)
+    try:
+        there = os.fstat(source)
+        if there.st_size > left:
+            raise Full("more bytes than the work folder may hold")
+        target = os.open(last, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=to)
+        try:
+            copied = 0
+            while copied <= left and (chunk := os.read(source, _CHUNK)):
+                _write_all(target, chunk)
+                copied += len(chunk)
+            other._give(target)
+            os.fchmod(target, stat.S_IMODE(there.st_mode) & 0o777)
+            return copied
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+
+
+def _lstat(name: str, at: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PathRefused(f"{_short(name)}: {_said(error)}") from None
+
+
+def _link(name: str, at: int) -> str | None:
+    """Where the link of this name points; None when it is no link."""
+    try:
+        return os.readlink(name, dir_fd=at)
+    except OSError:
+        return None
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _kind_words(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    return "a symbolic link" if stat.S_ISLNK(mode) else "a device"
+
+
+def _said(error: OSError) -> str:
+    known = {
+        errno.ENOENT: "there is no such file",
+        errno.ELOOP: "is a symbolic link that was changed meanwhile",
+        errno.ENOSPC: "the work folder is full",
+        errno.ENXIO: "is a pipe or a socket, not a file",
+    }
+    return known.get(error.errno or 0) or (error.strerror or "cannot be used").lower()
+
+
+def _text(path: str) -> str:
+    """A path as JSON can hold it, whatever bytes are in its names."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _short(path: str) -> str:
+    path = ascii(path)[1:-1] if not path.isprintable() else path
+    return path if len(path) <= 200 else f"{path[:199]}…"

@@ -1,0 +1,149 @@
+"""Files and output by the byte, and how a difference is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentbench_lab.expect_work import Base64, ExpectedCommand, ExpectedFile, ExpectedOutput, work_faults
+from agentbench_lab.grading.command import wrong_command
+from agentbench_lab.grading.files import difference, file_checks, wrong_file
+from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, blob
+
+
+def seen(data: bytes | str) -> FileSeen:
+    return FileSeen("file", blob(data.encode() if isinstance(data, str) else data))
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "said"),
+    [
+        ("a\nb\n", "a\nb\n", None),
+        ("a\nb\n", "a\r\nb\r\n", r"line endings only: \r\n where \n is expected"),
+        ("a\r\nb\r\n", "a\nb\n", r"line endings only: \n where \r\n is expected"),
+        ("a\nb\n", "a\r\nb\n", r"line endings only: \r\n and \n where \n is expected"),
+        ("a\n", "a", "the newline at the end is missing"),
+        ("a", "a\n", "there is one newline too many at the end"),
+        ("a\n", "a\n\n\n", "differs only in newlines at the end"),
+        ("a\n", "\ufeffa\n", "begins with a byte order mark, and is as expected otherwise"),
+        ("a\nb\nc\n", "a\nx\nc\n", "line 2 is 'x'; expected 'b'"),
+        ("a\nb c\n", "a\nb  c \n", "line 2 is 'b  c '; expected 'b c' (white space only)"),
+        ("a\nb\n", "a\n", "ends after line 1; line 2 should be 'b'"),
+        ("a\n", "a\nb\n", "goes on after line 1 with 'b'"),
+        ("a\nb", "a", "ends after line 1; line 2 should be 'b'"),
+        ("", "x", "line 1 is 'x'; expected ''"),
+        ("x", "", "line 1 is ''; expected 'x'"),
+    ],
+)
+def test_a_difference_is_told_so_that_it_can_be_found(expected: str, got: str, said: str | None) -> None:
+    assert difference(expected.encode(), blob(got.encode())) == said
+
+
+def test_bytes_that_are_no_text_differ_at_a_byte() -> None:
+    assert difference(b"\xff\x00\x01", blob(b"\xff\x00\x02")) == "byte 2 is 0x02; expected 0x01"
+    assert "2 bytes where 3 are expected" in str(difference(b"\xff\x00\x01", blob(b"\xff\x00")))
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_only_equal_bytes_are_equal(expected: bytes, got: bytes) -> None:
+    assert (difference(expected, blob(got)) is None) == (expected == got)
+
+
+@given(st.text("ab\r\n ", max_size=30), st.text("ab\r\n ", max_size=30))
+def test_texts_that_are_alike_are_told_apart(expected: str, got: str) -> None:
+    assert (difference(expected.encode(), blob(got.encode())) is None) == (expected == got)
+
+
+def test_more_than_is_kept_is_judged_by_its_digest() -> None:
+    long = b"y\n" * KEPT
+    assert difference(long, blob(long)) is None
+    assert difference(long[:-1] + b"z", blob(long)) == f"differs after the first {KEPT} bytes"
+    assert difference(long + b"z", blob(long)) == f"{2 * KEPT} bytes where {2 * KEPT + 1} are expected"
+
+
+def test_a_file_of_a_missing_kind() -> None:
+    absent, any_file = ExpectedFile(absent=True), ExpectedFile()
+    assert wrong_file(absent, FileSeen("nothing")) is None
+    assert wrong_file(absent, seen("")) == "there must be nothing, and there is a file"
+    assert wrong_file(any_file, seen("")) is None
+    assert wrong_file(any_file, FileSeen("nothing")) == "there is no such file"
+    assert wrong_file(any_file, FileSeen("folder")) == "is a folder, not a file"
+    assert wrong_file(any_file, FileSeen("link")) == "is a symbolic link, not a file"
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "said"),
+    [
+        (ExpectedFile(contains="b\nc"), "a\nb\nc\n", None),
+        (ExpectedFile(contains=("a", "z")), "abc", "'z' is not in it"),
+        (ExpectedFile(contains="b\nc"), "b\r\nc", "'b\\nc' is not in it (line endings only)"),
+        (ExpectedFile(contains="Total"), "total: 3", "'Total' is not in it (upper and lower case only)"),
+        (ExpectedFile(line="b"), "a\r\nb\r\n", None),
+        (ExpectedFile(line="b"), "ab\nbc", "no line is 'b'"),
+        (ExpectedFile(line="b"), "a\n  b \n", "no line is 'b' (white space around it only)"),
+        (ExpectedFile(line=""), "a\n\nb", None),
+        (ExpectedFile(exact=Base64("/w==")), b"\xff", None),
+    ],
+)
+def test_parts_of_a_file(expected: ExpectedFile, got: str | bytes, said: str | None) -> None:
+    assert wrong_file(expected, seen(got)) == said
+
+
+def test_one_check_a_file_in_order_of_path() -> None:
+    expected = {"b": ExpectedFile(exact="1"), "a": ExpectedFile(absent=True), "c": ExpectedFile()}
+    checks = file_checks(expected, {"b": seen("2"), "a": FileSeen("nothing")})
+    assert [(check.name, check.passed, check.detail) for check in checks] == [
+        ("file a", True, ""),
+        ("file b", False, "b: line 1 is '2'; expected '1'"),
+        ("file c", False, "c: there is no such file"),
+    ]
+
+
+def ended(exit: int | None = 0, out: str = "", err: str = "", **more: object) -> CommandSeen:
+    return CommandSeen(exit, blob(out.encode()), blob(err.encode()), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "said"),
+    [
+        (ExpectedCommand("t"), ended(), None),
+        (ExpectedCommand("t"), ended(1), "t: exit 1; expected exit 0"),
+        (ExpectedCommand("t"), ended(1, "x\n", "a\nwhy\n"), "t: exit 1; expected exit 0 (why)"),
+        (ExpectedCommand("t", exit=3), ended(3), None),
+        (ExpectedCommand("t", exit=None, stdout=ExpectedOutput(contains="x")), ended(9, "xyz"), None),
+        (ExpectedCommand("t"), ended(137), "t: exit 137 (SIGKILL); expected exit 0"),
+        (ExpectedCommand("t", timeout_s=2), ended(None, timed_out=True), "t: ran longer than 2 s"),
+        (ExpectedCommand("t"), ended(None, ended="too much memory"), "t: was ended: too much memory"),
+        (ExpectedCommand("t"), CommandSeen(not_run="full"), "t: could not be run: full"),
+        (ExpectedCommand("t"), None, "t: was not run"),
+        (ExpectedCommand("t", stdout=ExpectedOutput(exact="a\n")), ended(0, "a"), "t: stdout: the newline at the end is missing"),
+        (ExpectedCommand("t", stdout=ExpectedOutput(line="ok")), ended(0, "not ok\n"), "t: stdout: no line is 'ok'"),
+        (ExpectedCommand("t", stderr=ExpectedOutput(regex="^w+$")), ended(0, "", "www"), None),
+        (ExpectedCommand("t", stdout=ExpectedOutput(regex="^[0-9]+$")), ended(0, "x"), "t: stdout: '^[0-9]+$' does not fit 'x'"),
+    ],
+)  # fmt: skip
+def test_how_a_command_ended(expected: ExpectedCommand, got: CommandSeen | None, said: str | None) -> None:
+    assert wrong_command(expected, got) == said
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "said"),
+    [
+        ({}, None, "files: names no file"),
+        ({"../x": ExpectedFile()}, None, "files: '../x' leads out with '..'"),
+        ({"x": ExpectedFile(absent=True, line="a")}, None, "files: x: absent and a content exclude each other"),
+        ({"x": ExpectedFile(contains="")}, None, "files: x: contains: an empty text is in every file"),
+        ({"x": ExpectedFile(line="a\n")}, None, "files: x: line: a line has no line end in it"),
+        (None, ExpectedCommand(" "), "command: run must not be blank"),
+        (None, ExpectedCommand("t", timeout_s=0), "command: timeout_s must be a number of seconds above 0"),
+        (None, ExpectedCommand("t", exit=None), "command: any exit and any output: nothing is expected"),
+        (None, ExpectedCommand("t", stdout=ExpectedOutput()), "command: stdout: needs one of exact, contains, line, regex"),
+        (None, ExpectedCommand("t", stdout=ExpectedOutput(regex="a*")), "command: stdout: regex: fits the empty text, and so every output"),
+        (None, ExpectedCommand("t", files={"/a": ""}), "command: files: '/a' must be relative to the work folder"),
+    ],
+)  # fmt: skip
+def test_an_expectation_that_means_nothing(
+    files: dict[str, ExpectedFile] | None, command: ExpectedCommand | None, said: str
+) -> None:
+    assert said in list(work_faults(files, command))

@@ -225,6 +225,14 @@ def test_a_category_that_comes_twice_is_refused(tmp_path: Path) -> None:
         load_results("bfcl", root)
 
 
+def test_seconds_that_no_number_holds_are_refused(tmp_path: Path) -> None:
+    root = folder(tmp_path)
+    file = next(root.rglob("*simple_python_result.json"))
+    lines(file, [{**row, "latency": [1.7e308, 1.7e308]} for row in SIMPLE])
+    with pytest.raises(LabError, match="simple_python_0: latency: adds up to more seconds"):
+        load_results("bfcl", root)
+
+
 @pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(damaged([SIMPLE, SIMPLE_SCORE, TURNS, TURNS_SCORE]))

@@ -443,6 +443,24 @@ def test_files_beside_a_trajectory(tmp_path: Path) -> None:
     assert read_trajectory(loop).counts.prompt == 107
 
 
+def test_a_name_that_no_file_can_have_is_not_there(tmp_path: Path) -> None:
+    found = read_trajectory(
+        write_trajectory(tmp_path, {"steps": [step(prompt=1)], "continued_trajectory_ref": "x" * 400})
+    )
+    assert not found.whole
+
+
+def test_subagents_of_subagents_lie_as_deep_as_they_like(tmp_path: Path) -> None:
+    """1,500 files, each naming the next, of 1 token and $0.001 each."""
+    for number in range(1_500):
+        ref = {"subagent_trajectory_ref": [{"trajectory_path": f"t{number + 1}.json"}]}
+        last = {} if number == 1_499 else {"observation": {"results": [ref]}}
+        write_trajectory(tmp_path, {"steps": [{**step(prompt=1, cost=0.001), **last}]}, f"t{number}.json")
+    counts = read_trajectory(tmp_path / "t0.json").counts
+    assert counts.prompt == 1_500
+    assert counts.cost == pytest.approx(1.5)
+
+
 def test_a_trajectory_that_is_torn_leaves_counts_unknown(tmp_path: Path) -> None:
     folder = write_job(tmp_path / "job", [trial("a", "a__1", 1, agent_result=None)], {"evals": {}})
     write_trajectory(folder / "a__1", {"steps": [step(prompt=1)], "continued_trajectory_ref": "gone.json"})

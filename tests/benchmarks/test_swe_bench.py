@@ -100,6 +100,23 @@ def test_no_cost_is_unknown_unless_nothing_was_called(tmp_path: Path) -> None:
     assert found["mini-swe-agent", "B 2", "o__r-2"]["cost_micros"] == 0
 
 
+def test_a_published_cost_stands_beside_that_of_the_trials(tmp_path: Path) -> None:
+    """A cost of 0 for three calls is unknown for the trial, so that the rows give no sum for the published 0.25."""
+    details = {"o__r-1": detail(True), "o__r-2": detail(False, 0, 3)}
+    boards = {"leaderboards": [board("bash-only", entry("A", 50.0, details, cost=0.25))]}
+    run = load_results("swe-bench", write(tmp_path / "b.json", boards))
+    assert run.card.imported is not None
+    claim = next(one for one in run.card.imported.published if one.metric == "cost")
+    assert (claim.published, claim.rows, claim.follows) == (0.25, None, False)
+
+
+@pytest.mark.parametrize("count", [10**12, -1])
+def test_a_number_of_instances_that_cannot_be_is_refused(tmp_path: Path, count: int) -> None:
+    path = write(tmp_path / "m.run.json", {"resolved_ids": ["o__r-1"], "total_instances": count})
+    with pytest.raises(LabError, match=r"m\.run\.json.*total_instances"):
+        load_results("swe-bench", path)
+
+
 def test_published_figures_stand_beside_what_the_rows_give(tmp_path: Path) -> None:
     run = load_results("swe-bench", write(tmp_path / "b.json", BOARDS))
     assert run.card.imported is not None

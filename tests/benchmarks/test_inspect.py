@@ -535,6 +535,39 @@ def test_zips_that_are_no_logs(tmp_path: Path) -> None:
             load(path)
 
 
+def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    """Two members of 140 MB of zeros each are a few thousand bytes as a file; nothing of them is unpacked."""
+    zeros = bytes(140_000_000)
+    path = tmp_path / "a.eval"
+    path.write_bytes(
+        zipped([*members(log(sample())).items(), *((f"samples/{n}.json", zeros) for n in "ab")], ZSTANDARD)
+    )
+    assert path.stat().st_size < 100_000
+    with pytest.raises(
+        LabError, match=r"a\.eval: its [\d,]+ bytes unpack to 280,.*largest.*samples/[ab]\.json"
+    ):
+        load(path)
+
+
+def test_a_member_that_says_it_is_too_large_is_named(tmp_path: Path) -> None:
+    whole = zipped(list(members(log(sample())).items()), STORED)
+    at = whole.rindex(b"samples/1_epoch_1.json") - 46 + 24  # the size in the directory
+    path = tmp_path / "a.eval"
+    path.write_bytes(whole[:at] + struct.pack("<I", 2**31) + whole[at + 4 :])
+    with pytest.raises(LabError, match=r"samples/1_epoch_1\.json: unpacks to 2,147,483,648 bytes"):
+        load(path)
+
+
+def test_an_attachment_that_is_named_again_and_again_is_refused(tmp_path: Path) -> None:
+    """65 references to 1,000,000 characters: a file of 1 MB, and text of 65 MB in the tables."""
+    named = [{"role": "user", "content": "attachment://a1"}] * 65
+    with pytest.raises(
+        LabError, match=r"sample 1, epoch 1: attachments.*more than 64,000,000 characters.*'a1'"
+    ):
+        run(tmp_path, sample(messages=named, attachments={"a1": "x" * 1_000_000}))
+    run(tmp_path, sample(messages=named[:3], attachments={"a1": "x" * 1_000_000}))
+
+
 def test_of_two_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
     content = list(members(log(sample(value="I"))).items())
     again = ("samples/1_epoch_1.json", json.dumps(sample(value="C")).encode())
@@ -545,7 +578,7 @@ def test_of_two_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
 
 def test_a_large_member_of_many_frames(tmp_path: Path) -> None:
     """Inspect splits members above 200 MB into frames that stand one after the other."""
-    large = sample(messages=[{"role": "user", "content": "x" * 300_000}])
+    large = sample(messages=[{"role": "user", "content": "x" * 150_000}])
     content = members(log(large))
     data = content["samples/1_epoch_1.json"]
     path = tmp_path / "a.eval"
@@ -567,7 +600,7 @@ def test_a_large_member_of_many_frames(tmp_path: Path) -> None:
     struct.pack_into("<I", made, entry + 42, offset + shift)
     struct.pack_into("<II", made, at + 12, directory, start + shift)
     path.write_bytes(bytes(made).replace(single, frames))
-    assert len(json.loads(load(path).transcripts.to_pylist()[0]["messages"])[0]["content"]) == 300_000
+    assert len(json.loads(load(path).transcripts.to_pylist()[0]["messages"])[0]["content"]) == 150_000
 
 
 def test_a_folder_is_one_run_with_an_arm_a_model(tmp_path: Path) -> None:

@@ -83,7 +83,10 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     try:
         run = getattr(module, FORMATS[form].function)(source, options)
     except LabError as error:
-        raise LabError(str(error).replace(str(source), str(path))) from None
+        told = str(error).replace(str(source), str(path))
+        if not Path(path).is_absolute():  # other files that belong to it may lie beside it
+            told = told.replace(f"{Path.cwd()}{os.sep}", "")
+        raise LabError(told) from None
     assert isinstance(run, Run)
     return run
 

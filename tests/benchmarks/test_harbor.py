@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.atif import read_trajectory
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
-
-from .mutations import damaged
 
 
 def trial(task: str, name: str, reward: float | None, **more: Any) -> dict[str, Any]:
@@ -525,25 +522,3 @@ WHOLE = {
         "subagent_trajectories": [{"steps": [step(prompt=10, cost=0.1)]}],
     },
 }
-
-
-@pytest.mark.long
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(document=damaged(WHOLE))
-def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: dict[str, Any]) -> None:
-    below = tmp_path / "a__1"
-    below.mkdir(exist_ok=True)
-    for file, part in (
-        (tmp_path / "result.json", "job"),
-        (below / "result.json", "trial"),
-        (below / "trajectory.json", "trajectory"),
-    ):
-        file.unlink(missing_ok=True)
-        if part in document:
-            file.write_text(json.dumps(document[part]), encoding="utf-8")
-    try:
-        run = load_results("harbor", tmp_path)
-    except LabError as error:
-        assert str(tmp_path) in str(error) or tmp_path.name in str(error)
-    else:
-        assert run.trials.num_rows == 1

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
-
-from .damage import damaged, read_or_refuse
 
 
 def write(path: Path, value: Any) -> Path:
@@ -435,12 +431,3 @@ def test_what_is_no_trajectory_is_refused_with_its_place(
 def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"no \*\.traj\.json in it"):
         load_results("mini-swe-agent", tmp_path)
-
-
-@pytest.mark.long
-@settings(max_examples=400, deadline=None)
-@given(damaged(trajectory("o__r-1", *FENCED, {**said(""), "tool_calls": [tool_call("1", "{}")]})))
-def test_a_damaged_trajectory_is_read_or_refused(document: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        laid_out(Path(folder), document)
-        read_or_refuse("mini-swe-agent", Path(folder))

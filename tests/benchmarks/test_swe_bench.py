@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.benchmarks.swe_bench_reports import repository
@@ -17,8 +15,6 @@ from agentbench_lab.cli import cli
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
-
-from .damage import damaged, read_or_refuse
 
 
 def write(path: Path, value: Any) -> Path:
@@ -404,27 +400,3 @@ def test_of_many_published_figures_the_import_tells_those_that_do_not_follow(tmp
     assert "M0: resolved: published 70 %, rows give 50 % (the rows have 1 of 2 resolved" in said
     assert said.count(": published ") == 1
     assert "11 of 12 published figures follow from the rows" in said
-
-
-def survives(name: str, document: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder) / "o__r-1" / name, document)
-        read_or_refuse("swe-bench", path)
-
-
-@settings(max_examples=150, deadline=None)
-@given(damaged(BOARDS))
-def test_a_damaged_leaderboard_is_read_or_refused(document: Any) -> None:
-    survives("leaderboards.json", document)
-
-
-@settings(max_examples=150, deadline=None)
-@given(damaged(REPORT))
-def test_a_damaged_run_report_is_read_or_refused(document: Any) -> None:
-    survives("m.run.json", document)
-
-
-@settings(max_examples=150, deadline=None)
-@given(damaged({"o__r-1": report(True)}))
-def test_a_damaged_instance_report_is_read_or_refused(document: Any) -> None:
-    survives("report.json", document)

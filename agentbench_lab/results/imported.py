@@ -286,6 +286,9 @@ def _check(ordered: Sequence[SourceTrial], where: str) -> None:
             arm = " ".join(part for part in (driver, model, scaffold) if part and part != "once")
             raise LabError(f"{where}: trial {number} of {case_id!r} by {arm} comes {count} times")
     for trial in ordered:
+        if not trial.case_id or not trial.driver:
+            what = "case without an id" if trial.driver else "driver without a name"
+            raise LabError(f"{where}: a trial of a {what}")
         if trial.trial < 1:
             raise LabError(f"{where}: {trial.case_id!r} has a trial {trial.trial}; trials count from 1")
         if (trial.solved is None) != (trial.excluded is not None):

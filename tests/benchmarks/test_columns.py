@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import Options, load_results
-from agentbench_lab.benchmarks.cells import FALSE, TRUE
-from agentbench_lab.benchmarks.mapping import COLUMNS
+from agentbench_lab.benchmarks.tables.cells import FALSE, TRUE
+from agentbench_lab.benchmarks.tables.mapping import COLUMNS
 from agentbench_lab.cli.exchange import import_
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.bench_io import bench_bytes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.benchmarks import Options, load_results
-from agentbench_lab.benchmarks.atif import read_trajectory
+from agentbench_lab.benchmarks.harbor.atif import read_trajectory
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from agentbench_lab.benchmarks import Options, load_results
-from agentbench_lab.benchmarks.swe_bench_reports import repository
+from agentbench_lab.benchmarks.swe_bench.reports import repository
 from agentbench_lab.cli import cli
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCall, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.transcripts import MESSAGES_LIMIT
@@ -87,3 +89,12 @@ def test_secrets_are_in_no_table() -> None:
     assert call["observed"] == "Bearer «redacted»"
     assert json.loads(transcript["messages"])[0]["content"] == "my key:\n«redacted»"
     assert json.loads(transcript["answer"]) == "OPENAI_API_KEY=«redacted»"
+
+
+@pytest.mark.parametrize(
+    ("case_id", "driver", "what"), [("", "d", "case without"), ("a", "", "driver without")]
+)
+def test_a_trial_of_nothing_is_refused(case_id: str, driver: str, what: str) -> None:
+    """No file of results can hold it."""
+    with pytest.raises(LabError, match=f"f: a trial of a {what}"):
+        imported_run(suite="s", trials=[SourceTrial(case_id, driver, True)], imported=Imported("csv", "f"))

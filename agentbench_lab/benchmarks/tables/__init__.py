@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.cells import OUTCOMES, CellError, between, parsed, solved_by, span, text
-from agentbench_lab.benchmarks.mapping import COLUMNS, EXTRA, NULL_SOLVED, Mapped, mapped
 from agentbench_lab.benchmarks.reading import digest_of
-from agentbench_lab.benchmarks.table_files import TableFile, read_csv, read_jsonl, read_parquet
+from agentbench_lab.benchmarks.tables.cells import OUTCOMES, CellError, between, parsed, solved_by, span, text
+from agentbench_lab.benchmarks.tables.files import TableFile, read_csv, read_jsonl, read_parquet
+from agentbench_lab.benchmarks.tables.mapping import COLUMNS, EXTRA, NULL_SOLVED, Mapped, mapped
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Run

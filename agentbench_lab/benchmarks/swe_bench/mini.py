@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct, field
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.mini_swe_messages import calls_of, text_of, tokens_of
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, exact_usd, read_bytes
-from agentbench_lab.benchmarks.swe_bench_reports import (
+from agentbench_lab.benchmarks.swe_bench.messages import calls_of, text_of, tokens_of
+from agentbench_lab.benchmarks.swe_bench.reports import (
     RunReport,
     Verdict,
     cost_micros,

@@ -24,7 +24,7 @@ from agentbench_lab.benchmarks.reading import (
     exact_usd,
     read_bytes,
 )
-from agentbench_lab.benchmarks.swe_bench_reports import (
+from agentbench_lab.benchmarks.swe_bench.reports import (
     RunReport,
     case_of,
     cost_micros,

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import Options, load_results
-from agentbench_lab.benchmarks.cells import FALSE, TRUE
-from agentbench_lab.benchmarks.mapping import COLUMNS
+from agentbench_lab.benchmarks.tables.cells import FALSE, TRUE
+from agentbench_lab.benchmarks.tables.mapping import COLUMNS
 from agentbench_lab.cli.exchange import import_
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.bench_io import bench_bytes
@@ -278,6 +278,28 @@ def test_trials_that_count_from_zero_are_told(tmp_path: Path) -> None:
     assert run.card.imported.notes == ("Trials count from 0 in the source; here from 1.",)
     assert "trials.csv:3: trial: 'x' is no number" in error(tmp_path, "case_id,trial,solved\na,1,1\na,x,1\n")
     assert error(tmp_path, "case_id,trial,solved\na,1,1\na,,1\n").startswith("trials.csv:3: trial is empty")
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", " None "])
+def test_words_for_nothing_are_empty_where_text_names_something(tmp_path: Path, word: str) -> None:
+    """They exclude no trial and are no model; an answer and a case may well be called so."""
+    text = (
+        "case_id,solved,excluded,model,stop,answer,steps\n"
+        + f"{word.strip()},1,{word},{word},{word},{word},{word}\n"
+    )
+    run = table(tmp_path, text)
+    row = rows(run)[0]
+    assert run.card.counts.judged == 1
+    assert (row["excluded"], row["model"], row["stop"], row["steps"]) == (None, None, None, None)
+    assert row["case_id"] == word.strip()
+    assert json.loads(run.transcripts.column("answer")[0].as_py()) == word
+
+
+def test_only_the_arm_that_counts_from_0_is_shifted(tmp_path: Path) -> None:
+    run = table(tmp_path, "case_id,driver,trial,solved\na,x,0,1\na,x,1,1\na,y,1,1\na,y,2,0\n")
+    assert [(r["driver"], r["trial"]) for r in rows(run)] == [("x", 1), ("x", 2), ("y", 1), ("y", 2)]
+    assert run.card.imported is not None
+    assert "Trials count from 0 in the source for 1 of 2 arms; here from 1." in run.card.imported.notes
 
 
 def test_names_are_given_from_outside_only_where_the_source_has_none(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from agentbench_lab.benchmarks.atif import Trajectory, find_trajectory, read_trajectory
+from agentbench_lab.benchmarks.harbor.atif import Trajectory, find_trajectory, read_trajectory
 from agentbench_lab.benchmarks.reading import decode_json, read_bytes
 from agentbench_lab.benchmarks.totals import Count, Dollars
 from agentbench_lab.errors import LabError

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.cells import OUTCOMES, CellError, between, parsed, solved_by, span, text
-from agentbench_lab.benchmarks.mapping import COLUMNS, EXTRA, NULL_SOLVED, Mapped, mapped
 from agentbench_lab.benchmarks.reading import digest_of
-from agentbench_lab.benchmarks.table_files import TableFile, read_csv, read_jsonl, read_parquet
+from agentbench_lab.benchmarks.tables.cells import OUTCOMES, CellError, between, parsed, solved_by, span, text
+from agentbench_lab.benchmarks.tables.files import TableFile, read_csv, read_jsonl, read_parquet
+from agentbench_lab.benchmarks.tables.mapping import COLUMNS, EXTRA, NULL_SOLVED, Mapped, mapped
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Run
@@ -184,9 +184,12 @@ def _numbers(rows: _Rows, keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
     found: Sequence[Any] = rows.column("trial", None if "trial" in rows.cells else 1)
     if None in found:
         raise rows.wrong(found.index(None), "trial is empty (--map trial=# numbers them in their order)")
-    if 0 in found:
-        rows.notes.append("Trials count from 0 in the source; here from 1.")
-        found = [number + 1 for number in found]
+    arms = [key[1:] for key in keys]
+    from_0 = {arm for arm, number in zip(arms, found, strict=True) if number == 0}
+    if from_0:
+        whose = "" if len(from_0) == len(set(arms)) else f" for {len(from_0)} of {len(set(arms))} arms"
+        rows.notes.append(f"Trials count from 0 in the source{whose}; here from 1.")
+        found = [number + (arm in from_0) for arm, number in zip(arms, found, strict=True)]
     first: dict[tuple[Any, ...], int] = {}
     for row, key in enumerate(zip(keys, found, strict=True)):
         if first.setdefault(key, row) != row:

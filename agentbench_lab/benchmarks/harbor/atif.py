@@ -128,7 +128,7 @@ def _parts(file: Path) -> tuple[list[_Document], list[Path], bool]:
                 beside = file.parent / Path(name).name
                 if beside in files:
                     continue
-                if not beside.is_file():
+                if not _is_file(beside):
                     whole = False
                     continue
                 found: _Document = read_json(beside, _Document)
@@ -139,6 +139,14 @@ def _parts(file: Path) -> tuple[list[_Document], list[Path], bool]:
                 else:
                     each.subagent_trajectories = [*(each.subagent_trajectories or ()), found]
     return parts, files, whole
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is one; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _named(document: _Document) -> Iterator[tuple[str, bool]]:
@@ -197,11 +205,15 @@ def _asking(document: _Document) -> list[_Step]:
 
 def _cost(document: _Document) -> float | None:
     """With its subagents: the steps' where all of them tell, else the total, which includes them."""
-    own = _dollars((step.metrics or _Metrics()).cost_usd for step in _asking(document))
-    total = _dollars([own, *(_cost(each) for each in document.subagent_trajectories or ())])
-    if total is None and document.final_metrics:
-        return document.final_metrics.total_cost_usd
-    return total
+    found: dict[int, float | None] = {}
+    for each in reversed(list(_tree(document))):  # subagents first: they may lie deeper than calls can
+        below = [found[id(one)] for one in each.subagent_trajectories or ()]
+        own = _dollars((step.metrics or _Metrics()).cost_usd for step in _asking(each))
+        total = _dollars([own, *below])
+        if total is None and each.final_metrics:
+            total = each.final_metrics.total_cost_usd
+        found[id(each)] = total
+    return found[id(document)]
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

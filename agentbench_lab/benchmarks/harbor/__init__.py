@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.atif import Counts
-from agentbench_lab.benchmarks.harbor_files import RESULT, FoundTrial, JobSaid, Timing, TrialSaid, read_files
+from agentbench_lab.benchmarks.harbor.atif import Counts
+from agentbench_lab.benchmarks.harbor.files import RESULT, FoundTrial, JobSaid, Timing, TrialSaid, read_files
 from agentbench_lab.benchmarks.reading import digest_of, is_one, micros
 from agentbench_lab.benchmarks.totals import as_float, claim, pass_at_k, tally, unsplit
 from agentbench_lab.errors import LabError

@@ -9,7 +9,7 @@ it as not resolved; so does this.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct, field
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.mini_swe_messages import calls_of, text_of, tokens_of
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, exact_usd, read_bytes
-from agentbench_lab.benchmarks.swe_bench_reports import (
+from agentbench_lab.benchmarks.swe_bench.messages import calls_of, text_of, tokens_of
+from agentbench_lab.benchmarks.swe_bench.reports import (
     RunReport,
     Verdict,
     cost_micros,
@@ -99,7 +99,7 @@ def load_results(path: Path, options: Options) -> Run:
     files = sorted(path.rglob(f"*{TAIL}")) if path.is_dir() else [path]
     if not files:
         raise LabError(f"{path}: no *{TAIL} in it")
-    found = _verdicts(root, options)
+    found = _verdicts(sorted(root.rglob("*.json")) if path.is_dir() else _beside(path, root))
     trials, cases, notes = {}, {}, []
     where: dict[str, Path] = {}
     for file in files:
@@ -171,10 +171,19 @@ def _arm(trials: Any) -> str | None:
 
 def _root(file: Path) -> Path:
     """Where the reports of a single trajectory lie: its folder, above `<instance>/`, above `trajs/`."""
-    folder = file.absolute().parent
+    folder = file.parent
     if folder.name == file.name.removesuffix(TAIL):
         folder = folder.parent
     return folder.parent if folder.name == "trajs" else folder
+
+
+def _beside(file: Path, root: Path) -> list[Path]:
+    """The JSON files that may judge a single trajectory: those of its folders up to the root, and its own report below
+    the root. Other folders there may be anything."""
+    folders = [file.parent, *(each for each in file.parent.parents if each.is_relative_to(root))]
+    own = [root / logs / file.name.removesuffix(TAIL) / "report.json" for logs in ("", "logs")]
+    found = {each for folder in folders for each in folder.glob("*.json")}
+    return sorted(found | {each for each in own if each.is_file()})
 
 
 # ---- verdicts ----------------------------------------------------------------------------------------------------
@@ -203,12 +212,12 @@ class _Found:
                 )
 
 
-def _verdicts(root: Path, options: Options) -> _Found:
+def _verdicts(files: Sequence[Path]) -> _Found:
     found = _Found()
-    per_instance = sorted(root.rglob("report.json"))
-    for file in per_instance:
-        found.add(file, instance_reports(file))
-    for file in sorted(root.rglob("*.json")):
+    for file in files:
+        if file.name == "report.json":
+            found.add(file, instance_reports(file))
+    for file in files:
         if file.name.endswith(TAIL) or file.name in ("report.json", "preds.json"):
             continue
         data = read_bytes(file)

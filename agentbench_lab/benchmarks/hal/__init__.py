@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
-from agentbench_lab.benchmarks.hal_usage import TaskLog, task_logs
+from agentbench_lab.benchmarks.hal.usage import TaskLog, task_logs
 from agentbench_lab.benchmarks.reading import decode_json, digest_of, is_one, read_bytes
 from agentbench_lab.benchmarks.totals import (
     Asked,

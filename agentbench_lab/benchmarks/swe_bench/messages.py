@@ -12,9 +12,6 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCall
 from agentbench_lab.transcripts import Status, Usage, disjoint_input
 
-OBSERVED = 8_000
-"""How much of an observation a call keeps; the transcript has all of it."""
-
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
@@ -118,7 +115,7 @@ def calls_of(messages: Sequence[dict[str, Any]]) -> Iterator[SourceCall]:
         extra = _dict(message.get("extra"))
         if extra.get("interrupt_type") == "FormatError":
             # from 1.1 on such an answer is no message of its own
-            yield SourceCall("bash", {"commands": []}, "protocol_error", text_of(message)[:OBSERVED])
+            yield SourceCall("bash", {"commands": []}, "protocol_error", text_of(message))
         if not _answers(message):
             continue
         after = _after(messages, at)
@@ -140,7 +137,7 @@ def calls_of(messages: Sequence[dict[str, Any]]) -> Iterator[SourceCall]:
                 answer = after[index] if index < len(after) else None
                 yield SourceCall("bash", {"command": command}, *_came_back(answer))
         else:
-            observed = text_of(after[0])[:OBSERVED] if after else ""
+            observed = text_of(after[0]) if after else ""
             yield SourceCall("bash", {"commands": commands}, "protocol_error", observed)
 
 
@@ -197,7 +194,7 @@ def _came_back(answer: Mapping[str, Any] | None) -> tuple[Status, str]:
         or extra.get("exit_status", "Submitted") != "Submitted"
         or _timed_out(text)
     )
-    return "tool_error" if failed else "ok", text[:OBSERVED]
+    return "tool_error" if failed else "ok", text
 
 
 def _timed_out(text: str) -> bool:

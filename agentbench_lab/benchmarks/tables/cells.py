@@ -26,6 +26,9 @@ OWNERS = ("harness", "grader", "case", "environment")
 STOPS: tuple[str, ...] = get_args(Stop)
 OUTCOMES = tuple(outcome.name for outcome in IMPORTED.outcomes)
 
+EMPTY = frozenset({"", "nan", "none", "null"})
+"""How programs write that there is nothing, in any case."""
+
 Parse = Callable[[Any], Any]
 
 
@@ -75,13 +78,22 @@ def text(value: Any) -> str | None:
     raise ValueError(f"is a {type(value).__name__}, not text")
 
 
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().casefold() in EMPTY
+
+
+def name_of(value: Any) -> str | None:
+    """Text that names something, so that the words for nothing (`EMPTY`) are empty; in other text they are words."""
+    return None if _is_empty(value) else text(value)
+
+
 def number(value: Any) -> Decimal | None:
     """A finite number; NaN is how some tools write null."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise ValueError("is no number")
     if isinstance(value, str):
         value = value.strip()
-        if not value or value.casefold() == "nan":
+        if _is_empty(value):
             return None
         if "_" in value:
             raise ValueError("is no number")
@@ -145,7 +157,7 @@ def truth(value: Any) -> bool | None:
         return value
     word = value.strip().casefold() if isinstance(value, str) else ""
     if isinstance(value, str):
-        if not word:
+        if _is_empty(value):
             return None
         if word in TRUE or word in FALSE:
             return word in TRUE
@@ -167,8 +179,8 @@ def solved_by(score: float | None) -> bool | None:
 
 def excluded(value: Any) -> str | None:
     """The reason why a trial is excluded; a plain yes has none of its own, a plain no (or nothing) excludes nothing."""
-    word = text(value)
-    if word is None or word.strip().casefold() in ("", "false", "no", "0", "0.0"):
+    word = name_of(value)
+    if word is None or word.strip().casefold() in ("false", "no", "0", "0.0"):
         return None
     return "excluded by the source" if word.strip().casefold() in ("true", "yes", "1", "1.0") else word
 
@@ -177,7 +189,7 @@ def one_of(words: Sequence[str]) -> Parse:
     """One of these words."""
 
     def parse(value: Any) -> str | None:
-        word = text(value)
+        word = name_of(value)
         if word is None:
             return None
         if word not in words:
@@ -193,7 +205,7 @@ def instant(value: Any) -> datetime | None:
         return value
     if not isinstance(value, str):
         raise ValueError("is no instant in ISO form")
-    if not value.strip():
+    if _is_empty(value):
         return None
     try:
         return datetime.fromisoformat(value.strip())

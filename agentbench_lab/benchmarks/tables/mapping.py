@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentbench_lab.benchmarks.cells import (
+from agentbench_lab.benchmarks.tables.cells import (
     OUTCOMES,
     OWNERS,
     STOPS,
@@ -17,12 +17,13 @@ from agentbench_lab.benchmarks.cells import (
     dollars,
     excluded,
     instant,
+    name_of,
     one_of,
     real,
     text,
     truth,
 )
-from agentbench_lab.benchmarks.table_files import TableFile
+from agentbench_lab.benchmarks.tables.files import TableFile
 from agentbench_lab.errors import LabError, did_you_mean
 
 _FEW, _MANY = count(32), count(64)
@@ -30,10 +31,10 @@ _FEW, _MANY = count(32), count(64)
 COLUMNS: dict[str, Parse] = {
     "case_id": text,
     "trial": _FEW,
-    "driver": text,
-    "model": text,
-    "scaffold": text,
-    "group": text,
+    "driver": name_of,
+    "model": name_of,
+    "scaffold": name_of,
+    "group": name_of,
     "request": text,
     "solved": truth,
     "score": real,
@@ -81,7 +82,7 @@ class Mapped(Struct, frozen=True):
 
 
 def mapped(file: TableFile, path: Path, asked: Mapping[str, str]) -> Mapped:
-    """What each of our columns is read from; `asked` is what the caller says (see `columns.load_table`).
+    """What each of our columns is read from; `asked` is what the caller says (see `tables.load_table`).
 
     Raises LabError for a name that is not ours or not theirs, for two columns of one meaning, and where no column tells
     the case or the verdict.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from agentbench_lab.benchmarks.reading import decode_json, micros, read_bytes
 from agentbench_lab.errors import LabError
@@ -43,10 +43,14 @@ def cost_micros(dollars: float | None, where: str) -> int | None:
 # ---- run reports -------------------------------------------------------------------------------------------------
 
 
+MOST = 1_000_000
+"""Instances that a report can have been asked for: beyond, the count is a mistake, and all of them would be missing."""
+
+
 class RunReport(Struct, frozen=True):
     """A run report of the harness (schema 2), or of sb-cli, which has `pending_ids` and `failed_ids` instead."""
 
-    total_instances: int
+    total_instances: Annotated[int, Meta(ge=0, le=MOST)]
     resolved_ids: list[str]
     unresolved_ids: list[str] = []
     empty_patch_ids: list[str] = []

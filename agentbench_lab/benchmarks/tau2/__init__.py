@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import digest_of, read_json
-from agentbench_lab.benchmarks.tau2_simulation import Simulation, Task, source_case, source_trial
+from agentbench_lab.benchmarks.tau2.simulation import Simulation, Task, source_case, source_trial
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceTrial, imported_run, side_by_side
 from agentbench_lab.results.run import Imported, Run

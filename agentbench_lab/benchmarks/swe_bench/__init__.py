@@ -7,6 +7,7 @@ still pending, is missing.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from agentbench_lab.benchmarks.reading import (
     exact_usd,
     read_bytes,
 )
-from agentbench_lab.benchmarks.swe_bench_reports import (
+from agentbench_lab.benchmarks.swe_bench.reports import (
     RunReport,
     case_of,
     cost_micros,
@@ -104,8 +105,9 @@ def _leaderboard(path: Path, file: _Leaderboards, options: Options) -> Run:
     for entry, name in zip(detailed, names, strict=True):
         driver, model = _arm(board.name, name, entry.tags)
         where = f"{path}: {board.name}: {name}"
-        trials += _detail_trials(entry, driver, model, where)
-        published += _published(entry, driver, model)
+        mine = list(_detail_trials(entry, driver, model, where))
+        trials += mine
+        published += _published(entry, driver, model, mine)
     notes = []
     bare = [entry.name for entry in board.results if not entry.per_instance_details]
     if bare:
@@ -200,9 +202,10 @@ def _detail_trials(entry: _Entry, driver: str, model: str | None, where: str) ->
         )
 
 
-def _published(entry: _Entry, driver: str, model: str | None) -> Iterator[Published]:
-    rows = list((entry.per_instance_details or {}).values())
-    solved, n = sum(row.resolved for row in rows), len(rows)
+def _published(
+    entry: _Entry, driver: str, model: str | None, trials: Sequence[SourceTrial]
+) -> Iterator[Published]:
+    solved, n = sum(trial.solved is True for trial in trials), len(trials)
     follows = agrees(entry.resolved, 100 * solved / n, decimals(entry.resolved))
     yield Published(
         driver,
@@ -214,9 +217,9 @@ def _published(entry: _Entry, driver: str, model: str | None) -> Iterator[Publis
         follows,
         "" if follows else _why(entry.resolved, solved, n),
     )
-    costs = [row.cost for row in rows if row.cost is not None]
-    calls = [row.api_calls for row in rows if row.api_calls is not None]
-    spent = sum(costs) if len(costs) == n else None
+    costs = [cost for trial in trials if (cost := _dollars(trial)) is not None]
+    calls = [trial.usage.model_calls for trial in trials if trial.usage.model_calls is not None]
+    spent = math.fsum(costs) if len(costs) == n else None
     made = sum(calls) if len(calls) == n else None
     for metric, unit, figure, given in (
         ("cost", "usd", entry.cost, spent),
@@ -226,6 +229,13 @@ def _published(entry: _Entry, driver: str, model: str | None) -> Iterator[Publis
         if figure is not None:
             agree = given is not None and agrees(figure, given, decimals(figure))
             yield Published(driver, model, metric, unit, figure, given, agree)
+
+
+def _dollars(trial: SourceTrial) -> float | None:
+    """The trial's cost to its last digit."""
+    micros = trial.usage.cost_micros
+    exact: float | None = trial.extra.get("cost_usd")
+    return exact if exact is not None or micros is None else micros / 1e6
 
 
 def _why(percent: float, solved: int, n: int) -> str:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from agentbench_lab.drivers import load_driver as load_driver
     from agentbench_lab.errors import LabError as LabError
     from agentbench_lab.grading import grade as grade
+    from agentbench_lab.pricing import prices as prices
     from agentbench_lab.reports.display import parameters as parameters
     from agentbench_lab.reports.display import show_charts as show_charts
-    from agentbench_lab.reports.pricing import prices as prices
     from agentbench_lab.results.run import Run as Run
     from agentbench_lab.results.run import load_run as load_run
     from agentbench_lab.running.lint import lint_suite as lint_suite
@@ -69,7 +69,7 @@ _WHERE = {
     "load_run": "results.run",
     "load_suite": "cases",
     "parameters": "reports.display",
-    "prices": "reports.pricing",
+    "prices": "pricing",
     "run_card": "tables",
     "select": "cases",
     "show_charts": "reports.display",

@@ -148,7 +148,7 @@ def test_a_histogram_has_its_shares_and_neighbours_add_up() -> None:
     assert two.select("solved", "last", "cases", "estimate").rows() == [(0, 1, 3, 0.6), (2, 2, 2, 0.4)]
     assert two.select("low", "high").row(0) == wilson(3, 5)
     assert neighbours(counts, 1).select(counts.columns).equals(counts)
-    none = metrics.histogram(trials(trial("c", None)))
+    none = metrics.histogram(trials(trial("c", None)).with_columns(group=pl.lit("g")))
     assert none.select("judged", "cases", "of", "estimate", "low").rows() == [(0, 1, 1, None, None)]
 
 

@@ -13,8 +13,8 @@ from agentbench_lab import charts, tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.intervals import ends, wilson_at
 from agentbench_lab.analysis.metrics.repeats import neighbours
-from agentbench_lab.analysis.stats import bootstrap_over_cases, ratio_over_cases, wilson
 from agentbench_lab.results.run import load_run
+from agentbench_lab.stats import bootstrap_over_cases, ratio_over_cases, wilson
 
 from .rows import get, trial, trials
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -73,8 +74,7 @@ def standard_error(values: Sequence[float]) -> float | None:
     Of the accuracies of whole runs it is the error over repeated runs of the same cases, not over other cases: as
     leaderboards of Terminal-Bench give it. For values of one case that depend on each other see `clustered_se`.
     """
-    n = len(values)
-    return float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else None
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
 def student_t(p: float, df: float) -> float:

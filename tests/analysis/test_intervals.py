@@ -88,6 +88,19 @@ def test_one_number_has_one_interval_in_the_whole_report() -> None:
         assert (low, high) == pytest.approx(wanted, abs=1e-12)
 
 
+def test_more_cases_do_not_part_the_share_from_its_curve() -> None:
+    """3,000 cases, of few kinds: the share and pass^1 are still one number with one interval."""
+    solved = [n % 3 for n in range(3_000)]
+    low, high, _ = ends(solved, [2] * 3_000)
+    rows = [
+        {**trial(f"c{at}", number < count), "group": "g"}
+        for at, count in enumerate(solved)
+        for number in range(2)
+    ]
+    curve = get(metrics.reliability(pl.DataFrame(rows)), metric="pass_hat_k", k=1)
+    assert (curve["low"], curve["high"]) == pytest.approx((low, high), abs=1e-12)
+
+
 def test_a_case_without_a_judged_trial_does_not_move_the_interval() -> None:
     """It is in no mean: pass^1 of the others is the share of them, with its interval."""
     table = many((1, 4), (3, 4), (4, 4), (0, 4))

@@ -64,7 +64,11 @@ def ends(
     if alike(each, every):
         # drawing from cases that are all alike gives no width: then each case is one observation
         return Ends(*wilson_at(total / whole * cases, cases, level), "wilson over cases")
-    enough = resamples_for(cases, resamples)
+    # it is kinds of cases that are drawn; only where there are very many of them is it too much work
+    kinds = (
+        1 if cases <= _WORK // max(1, resamples) else len(np.unique(np.column_stack([each, every]), axis=0))
+    )
+    enough = resamples_for(kinds, resamples)
     low, high = bootstrap_over_cases(each, every, seed=seed, resamples=enough, level=level) or (None, None)
     return Ends(low, high, "bootstrap over cases")
 

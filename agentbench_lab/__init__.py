@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentbench_lab import charts as charts
+    from agentbench_lab import stats as stats
     from agentbench_lab import tables as tables
     from agentbench_lab.analysis import metrics as metrics
-    from agentbench_lab.analysis import stats as stats
     from agentbench_lab.analysis.compare import compare as compare
     from agentbench_lab.cases import Call as Call
     from agentbench_lab.cases import Case as Case
@@ -110,7 +110,7 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "analysis.stats", "tables": "tables"}
+_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "stats", "tables": "tables"}
 
 
 def __getattr__(name: str) -> Any:

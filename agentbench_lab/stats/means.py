@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,14 +68,13 @@ def clustered_se(
     return ClusteredMean(mean, se, groups - 1, mean - half, mean + half)
 
 
-def standard_error_of_runs(accuracies: Sequence[float]) -> float | None:
-    """The sample standard deviation of the accuracies of whole runs by the root of their number; None below two runs.
+def standard_error(values: Sequence[float]) -> float | None:
+    """Of the mean of independent values: their sample standard deviation (n - 1) by the root of n; None below two.
 
-    It is the error over repeated runs of the same cases, not over other cases: as leaderboards of Terminal-Bench give
-    it.
+    Of the accuracies of whole runs it is the error over repeated runs of the same cases, not over other cases: as
+    leaderboards of Terminal-Bench give it. For values of one case that depend on each other see `clustered_se`.
     """
-    runs = len(accuracies)
-    return float(np.std(accuracies, ddof=1)) / math.sqrt(runs) if runs > 1 else None
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
 def student_t(p: float, df: float) -> float:

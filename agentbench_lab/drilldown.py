@@ -110,23 +110,31 @@ class Drill(Struct, frozen=True):
         where = " Every one: agentbench-lab show RUN --case ID" if self.saved else " The run was not saved."
         return f"{said}{unlisted}{where}"
 
-    def names(self, prefix: str = "d1") -> dict[tuple[str, str], str]:
-        """Where the words of a table lead: (arm or "", word) -> anchor. Words: a group, an outcome, a case, `case #1`.
+    def names(self, prefix: str = "d1") -> dict[tuple[str, str, str], str]:
+        """Where a table's words lead: (kind, arm or "", word) -> anchor, where the kind says what the word names: an
+        `arm` (twice), a `group`, an `outcome`, or a `case`, alone or as `case #1`.
 
-        A word that two arms share leads, without an arm, to the first of them.
+        A word that two arms share leads, without an arm, to the first of them; the one arm of a run needs no name.
         """
-        found: dict[tuple[str, str], str] = {}
+        found: dict[tuple[str, str, str], str] = {}
+        for number, arm in enumerate(self._arms()):
+            found["arm", arm, arm] = found["arm", "", arm] = f"{prefix}-a{number}"
+        if len(self._arms()) == 1:
+            found["arm", "", ""] = f"{prefix}-a0"
         for number, cell in enumerate(self.cells):
             for arm in (cell.arm, ""):
-                found.setdefault((arm, cell.group), f"{prefix}-g{number}")
+                found.setdefault(("group", arm, cell.group), f"{prefix}-g{number}")
         for number, (arm, outcome) in enumerate(self._outcomes()):
             for whose in (arm, ""):
-                found.setdefault((whose, outcome), f"{prefix}-o{number}")
+                found.setdefault(("outcome", whose, outcome), f"{prefix}-o{number}")
         for line in self.lines:
             for arm in (line.arm, ""):
-                found.setdefault((arm, f"{line.case} #{line.trial}"), f"{prefix}-t{line.number}")
-                found.setdefault((arm, line.case), f"{prefix}-t{line.number}")
+                found.setdefault(("case", arm, f"{line.case} #{line.trial}"), f"{prefix}-t{line.number}")
+                found.setdefault(("case", arm, line.case), f"{prefix}-t{line.number}")
         return found
+
+    def _arms(self) -> list[str]:
+        return list(dict.fromkeys(cell.arm for cell in self.cells))
 
     def _outcomes(self) -> dict[tuple[str, str], list[Line]]:
         found: dict[tuple[str, str], list[Line]] = {}
@@ -139,13 +147,19 @@ class Drill(Struct, frozen=True):
         return "".join(self._parts(prefix))
 
     def _parts(self, prefix: str) -> Iterator[str]:
-        many = len({cell.arm for cell in self.cells}) > 1
+        arms = self._arms()
+        many = len(arms) > 1
         yield f'<section class="drill" aria-label="Trials of {escape(self.run)}"><p>{escape(self.note)}</p>'
-        yield f"<h3>By {escape(self.word)}</h3>"
+        first = "" if many or not arms else f' id="{prefix}-a0" tabindex="-1"'
+        yield f"<h3{first}>By {escape(self.word)}</h3>"
         by_cell: dict[tuple[str, str], list[Line]] = {}
         for line in self.lines:
             by_cell.setdefault((line.arm, line.group), []).append(line)
+        above = ""
         for number, cell in enumerate(self.cells):
+            if many and cell.arm != above:
+                above = cell.arm
+                yield f'<h4 id="{prefix}-a{arms.index(above)}" tabindex="-1">{escape(above)}</h4>'
             listed = by_cell.get((cell.arm, cell.group), [])
             counts = [f"{cell.solved} of {cell.judged} solved"]
             known = (("completed", cell.completed), ("hallucinated", cell.hallucinated))

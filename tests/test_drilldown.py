@@ -112,12 +112,14 @@ def test_words_of_tables_lead_to_their_arm(two: Run) -> None:
     names = found.names("d1")
     first, second = dict.fromkeys(cell.arm for cell in found.cells)
     cells = [(cell.arm, cell.group) for cell in found.cells]
-    assert names[second, "TOOL-3"] == f"d1-g{cells.index((second, 'TOOL-3'))}"
-    assert names["", "TOOL-3"] == names[first, "TOOL-3"] != names[second, "TOOL-3"]
-    assert names[second, "over_refusal"].startswith("d1-o")
-    assert (first, "over_refusal") not in names
+    assert names["group", second, "TOOL-3"] == f"d1-g{cells.index((second, 'TOOL-3'))}"
+    assert names["group", "", "TOOL-3"] == names["group", first, "TOOL-3"] != names["group", second, "TOOL-3"]
+    assert names["outcome", second, "over_refusal"].startswith("d1-o")
+    assert ("outcome", first, "over_refusal") not in names
+    assert (names["arm", first, first], names["arm", "", second]) == ("d1-a0", "d1-a1")
+    assert 'id="d1-a1"' in found.html()
     numbers = {f"d1-t{line.number}": (line.arm, line.case, line.trial) for line in found.lines}
-    assert numbers[names[second, "t3-two #2"]] == (second, "t3-two", 2)
+    assert numbers[names["case", second, "t3-two #2"]] == (second, "t3-two", 2)
 
 
 def test_it_survives_the_notebook_it_is_kept_in(two: Run) -> None:

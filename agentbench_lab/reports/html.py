@@ -100,7 +100,7 @@ class _Shown:
 
     specs: list[Any]
     drills: list[Drill]
-    names: Mapping[tuple[str, str], str]
+    names: Mapping[tuple[str, str, str], str]
     drilled: int = 0
 
 

@@ -58,7 +58,7 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     """The run that a result file or folder tells of, in memory.
 
     Raises LabError for an unknown format (with the nearest), for what cannot be read, and for content that is not of
-    the format, with file and place.
+    the format, with file and place, and the format that it looks like where that is another.
     """
     if form not in FORMATS:
         raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS, most=20)}")
@@ -72,6 +72,14 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     source = Path(path)
     if not source.exists():
         raise LabError(f"{path}: there is no such file or folder")
-    run = getattr(module, FORMATS[form].function)(source, options)
+    try:
+        run = getattr(module, FORMATS[form].function)(source, options)
+    except LabError as error:
+        from agentbench_lab.benchmarks.kinds import looks_like
+
+        meant = looks_like(source)
+        if meant is None or meant == form or len(str(error).splitlines()) != 1:
+            raise
+        raise LabError(f"{error}; it looks like {meant}: agentbench-lab import {meant} {path}") from None
     assert isinstance(run, Run)
     return run

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
+from agentbench_lab.analysis.metrics.asked import check_resamples
 from agentbench_lab.analysis.stats import ratios_over_cases, wilson
 
 Floats = npt.NDArray[np.float64]
@@ -68,6 +69,7 @@ def all_ratios(
     level: float,
 ) -> dict[str, list[Ratio]]:
     """The ratio of each pair of series, which have one number a case: by name, in the order given."""
+    check_resamples(resamples)
     read = {
         name: [(x.to_numpy().astype(np.float64), y.to_numpy().astype(np.float64)) for x, y in each]
         for name, each in pairs.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentbench_lab.charts.words import full_name
 from agentbench_lab.tables.table import Banner, Table
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def run_card(run: Run) -> Table:
         "path": str(run.path.resolve()) if run.path is not None else "",
         "stamp": card.stamp,
         "commit": card.commit,
+        "arms": [full_name(each.driver, each.model, each.scaffold) for each in card.arms],
         "suites": [{"name": suite.name, "digest": suite.digest} for suite in card.suites],
         "counts": counts,
         "evidence": list(card.evidence),

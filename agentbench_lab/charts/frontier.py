@@ -19,7 +19,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import evidence, listed, named, percent, short_names, usd
+from agentbench_lab.charts.words import beaten_by, evidence, listed, percent, short_names, usd
 
 if TYPE_CHECKING:
     import altair as alt
@@ -46,7 +46,7 @@ def frontier(frame: pl.DataFrame) -> Drawing:
 
     if frame.is_empty():
         return nothing("there is no arm")
-    frame = named(frame)
+    frame = beaten_by(frame)
     both = frame.filter(pl.col("accuracy").is_not_null() & pl.col("cost").is_not_null())
     left_out = frame.join(both.select("arm"), on="arm", how="anti", maintain_order="left")
     if both.is_empty():

@@ -100,7 +100,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
             "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
-            "tool_errors": metrics.tool_errors(finished.trials, finished.calls).to_dicts(),
+            "tool_errors": metrics.tool_errors(finished.trials, finished.calls, finished.card).to_dicts(),
         }
         say_json(summary)
         return
@@ -147,6 +147,6 @@ def _print_use(finished: Run, prices: Prices | None) -> None:
     # a driver that asks no model has spent nothing, which is known and tells nothing
     if prices is not None or (spent["estimate"].fill_null(0) > 0).any():
         say(str(tables.cost(cost)))
-    failed = metrics.tool_errors(finished.trials, finished.calls)
+    failed = metrics.tool_errors(finished.trials, finished.calls, finished.card)
     if finished.card.imported is not None and failed["estimate"].is_not_null().any():
         say(str(tables.tool_errors(failed)))

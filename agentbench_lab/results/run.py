@@ -19,6 +19,7 @@ from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.outcomes import CLASSES, Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
 from agentbench_lab.results.schema import SCHEMAS, check, no_collection
+from agentbench_lab.transcripts import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,8 @@ class Imported(Struct, frozen=True, omit_defaults=True):
 
     `options` are its options, each as the JSON text that stands in the file. `digest` is the SHA-256 of what was read,
     `source` and `licence` where it comes from and under which terms, where known. `published` are its own totals.
+    `statuses` are the kinds of failed calls that it tells apart, where it does not tell all of them (`Status`, without
+    `ok`): of the others it has no calls because it does not name them, not because there were none.
     """
 
     format: str
@@ -140,6 +143,7 @@ class Imported(Struct, frozen=True, omit_defaults=True):
     source: str = ""
     licence: str = ""
     published: tuple[Published, ...] = ()
+    statuses: tuple[Status, ...] = ()
 
 
 class RunCard(Struct, frozen=True):

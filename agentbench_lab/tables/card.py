@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import full_name
 from agentbench_lab.tables.table import Banner, Table
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ RUN_MIME = "application/vnd.agentbench-lab.run+json"
 
 def run_card(run: Run) -> Table:
     """The provenance of a run as a table; a notebook also keeps it as JSON, so that a report leads to its run."""
+    from agentbench_lab.analysis.metrics.arms import full_name
+
     card = run.card
 
     def arm(item: ArmCard | Envelope) -> str:

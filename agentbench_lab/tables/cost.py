@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, listed, named, usd
+from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -91,11 +91,13 @@ def usage(frame: pl.DataFrame) -> Table:
 
 def frontier(frame: pl.DataFrame) -> Table:
     """Accuracy and cost by arm, the most accurate first, and which arms no other beats in both, from a `metrics.frontier`."""
+    import polars as pl
+
     if frame.is_empty():
         return Table("Accuracy and cost", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    ordered = named(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+    ordered = beaten_by(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
     for row in ordered.iter_rows(named=True):
         accuracy, money = "–", "–"
         if row["accuracy"] is not None:
@@ -119,11 +121,15 @@ def frontier(frame: pl.DataFrame) -> Table:
     ]
     if ordered["lower_bound"].any():
         notes.append("where not every cost is known, it is the mean of those that are")
+    estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
+    notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
     return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
 
 
 def tool_errors(frame: pl.DataFrame) -> Table:
     """How often a call to a tool goes wrong, by arm and kind, from a `metrics.tool_errors`; each is n of the calls."""
+    import polars as pl
+
     rows: list[Sequence[str] | str] = []
     why = list(frame["reason"].unique()) if frame.height else []
     if len(why) == 1 and frame["estimate"].is_null().all():
@@ -149,7 +155,8 @@ def tool_errors(frame: pl.DataFrame) -> Table:
                         "" if name == "any" else name,
                     ]
                 )
-    estimators = sorted(set(frame["estimator"].drop_nulls())) if frame.height else []
+    known = frame.filter(pl.col("low").is_not_null())["estimator"].drop_nulls() if frame.height else []
+    estimators = sorted({each.removeprefix("share, ") for each in known})
     notes = [
         f"share of the calls that reached a tool [95% interval{f', {listed(estimators)}' if estimators else ''}] n/calls"
     ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM
+from agentbench_lab.analysis.metrics.arms import ARM, full_name
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     Floats,
@@ -29,7 +28,7 @@ from agentbench_lab.analysis.metrics.spending import (
     why_unknown,
     with_costs,
 )
-from agentbench_lab.analysis.stats import resample_sums
+from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +65,7 @@ def frontier(
     that ended whose cost is known, in dollars; both over the arm's own cases, with percentile intervals that resample
     whole cases. With n < of the money known is a `lower_bound`. An arm without either number is not compared:
     `on_frontier` is null and `reason` says why. `dominated_by` names the most accurate arm of the frontier that beats
-    this one (driver · model · scaffold, without a null model and once). `membership` is the share of resamples in which
+    this one (driver + model + scaffold, without a null model and once). `membership` is the share of resamples in which
     the arm is on the frontier; each draws the same cases for all arms, of the `cases` in which every arm that is
     compared has a judged trial and a known cost. It says how sure the frontier is, not how likely the arm is best.
     """
@@ -94,7 +93,7 @@ def frontier(
         mine = at in places
         beats = [each for each in best if mine and _beats(places[each], places[at])]
         by = min(beats, key=lambda each: (-places[each][0], places[each][1]), default=None)
-        name = None if by is None else label(arms[by][0])
+        name = None if by is None else full_name(*(arms[by][0][part] for part in ARM))
         other = wholes[at if by is None else by]
         partly = name is not None and other["cost_n"] < other["trials"]
         fewer = mine and common < cases.height
@@ -130,12 +129,6 @@ def frontier(
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)
-
-
-def label(arm: Mapping[str, Any]) -> str:
-    """driver · model · scaffold, without a null model and the scaffold once."""
-    words = (arm["driver"], arm["model"], None if arm["scaffold"] == "once" else arm["scaffold"])
-    return " · ".join(word for word in words if word is not None)
 
 
 def on_frontier(accuracy: Floats, cost: Floats) -> Bools:

@@ -26,6 +26,9 @@ _KINDS = {
 }
 """What the cells of a column name, by its heading. A cell of any other column may look like a case's id and be a count."""
 
+_OF_TRIALS = ("judged", "solved", "cost known")
+"""The columns whose counts in a row about a whole arm are of its trials; others count its cases or its calls."""
+
 
 def table_of(html: str) -> str:
     """The box of a cell's table; it scrolls by itself, also by keys, and is called what its caption says."""
@@ -78,7 +81,7 @@ def _linked_table(html: str, names: Mapping[tuple[str, str, str], str]) -> str:
         made = []
         for at, (kind, more, text) in enumerate(cells):
             target = cases[at] or (whole if at == 0 else None)
-            counts = whole
+            counts = whole if kinds[0] != "arm" or headings[at] in _OF_TRIALS else None
             if counts is None and not any(kinds) and headings[at] == "judged":
                 counts = names.get(("arm", whose, whose))
             shown = escape(text, quote=False)

@@ -75,9 +75,10 @@ def test_a_count_that_looks_like_a_case_leads_nowhere() -> None:
 
 def test_an_arm_leads_to_its_trials() -> None:
     """From a table of costs with its n/m, and from pass^k, whose rows name no more than a k."""
-    text = table(["b", "$1", "3/4"], columns="arm >spent >known")
+    text = table(["b", "14/50", "3/4"], columns="arm >cases >judged")
     assert '<a href="#d1-a1">b</a>' in text
     assert '<a href="#d1-a1" tabindex="-1">3/4</a>' in text
+    assert text.count("<a") == 2  # 14 of 50 cases are not the arm's trials
     text = table("a", ["k = 1", "50%", "4/4"], columns="k >pass^k >judged")
     assert '<a href="#d1-a0" tabindex="-1">4/4</a>' in text
     assert table("a", ["malformed", "5%", "4/4"], columns="what >share >calls").count("<a") == 1

@@ -59,8 +59,9 @@ def frontier(frame: pl.DataFrame) -> Drawing:
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
     claim = _claim(shown.height, best.rows(named=True))
     plot, log = _plot(shown.rows(named=True), best.rows(named=True))
+    how = listed(sorted(shown["estimator"].unique()), 2)
     about = (
-        "Crosses: 95% intervals, bootstrap over cases. Circles and line: on the frontier, beaten by no arm in both; "
+        f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
         "percents: in how many resamples an arm is."
     )
     about += " Hollow: the cost of some trials is not known." if shown["lower_bound"].any() else ""

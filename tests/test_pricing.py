@@ -52,6 +52,8 @@ def test_a_file_of_ones_own_goes_before(tmp_path: Path, monkeypatch: pytest.Monk
     ("source", "on", "said"),
     [
         ("no-such", "2025-01-01", "no-such: No such file"),
+        ("gpt-os", "2025-01-01", "prices are genai, a file, or one of data/prices ("),
+        ("gpt-os", "2025-01-01", "did you mean 'gpt-oss'"),
         ("gpt-oss", "yesterday", "'yesterday' is no day (2025-01-31 is one)"),
     ],
 )
@@ -65,7 +67,7 @@ def test_mistakes_are_one_line(source: str, on: str, said: str) -> None:
 
 def test_a_run_without_a_day_asks_for_one() -> None:
     """Prices without a day would be those of any."""
-    with pytest.raises(LabError, match="r1 does not say when it started: name the day whose prices hold"):
+    with pytest.raises(LabError, match=r"name the day whose prices hold \(--on 2025-01-31 on the"):
         named_prices(run(""), "gpt-oss")
 
 

@@ -677,7 +677,12 @@ def _no_pair(left: _Rows, right: _Rows) -> str:
     suites = [sorted({suite for suite, _ in rows.digests}) for rows in (left, right)]
     names = [", ".join(each) or "no suite" for each in suites]
     ids = {case_id for _, case_id in left.digests} & {case_id for _, case_id in right.digests}
-    hint = f"; {_many(len(ids), 'id')} of theirs are alike, but cases pair by suite and id" if ids else ""
+    hint = (
+        f"; {_many(len(ids), 'id')} of theirs are alike, but cases pair by suite and id: import one of them again under "
+        f"the other's name (--suite {names[0]})"
+        if ids
+        else ""
+    )
     return f"{left.name} ({names[0]}) and {right.name} ({names[1]}) have no case in common{hint}"
 
 

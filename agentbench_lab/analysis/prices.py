@@ -181,6 +181,25 @@ def _price(name: str, text: str) -> Decimal | None:
     return price
 
 
+def _priced(model: str, on: date) -> str:
+    """Under what other name genai-prices may know the model: a provider that stands before an underscore, or none."""
+    import genai_prices
+
+    for name in (model.replace("_", "/", 1), model.partition("_")[2], model.rpartition("/")[2]):
+        if name and name != model:
+            try:
+                genai_prices.calc_price(
+                    genai_prices.Usage(),
+                    name,
+                    provider_id="litellm" if "/" in name else None,
+                    genai_request_timestamp=datetime.combine(on, time(), UTC),
+                )
+            except LookupError:
+                continue
+            return f", but for {name}: import it under that name, or give a file of prices with {model} in it"
+    return ": give a file of prices with it"
+
+
 def from_genai(on: date) -> Prices:
     """The prices that held `on` a day, from the data within the package genai-prices; nothing is fetched.
 
@@ -213,7 +232,7 @@ def from_genai(on: date) -> Prices:
                 for minute in (0, 30)
             ]
         except LookupError:
-            return f"{name} has no price for {model}"
+            return f"{name} has no price for {model}{_priced(model, on)}"
         if len(set(every_hour)) > 1:
             return f"{name}: the price of {model} depends on the hour"
         return every_hour[0]

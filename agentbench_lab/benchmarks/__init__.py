@@ -69,7 +69,7 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     """The run that a result file or folder tells of, in memory.
 
     Raises LabError for an unknown format (with the nearest), for what cannot be read, and for content that is not of
-    the format, with file and place.
+    the format, with file and place, and the format that it looks like where that is another.
     """
     if form not in FORMATS:
         raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS, most=20)}")
@@ -83,9 +83,14 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     try:
         run = getattr(module, FORMATS[form].function)(source, options)
     except LabError as error:
+        from agentbench_lab.benchmarks.kinds import looks_like
+
         told = str(error).replace(str(source), str(path))
         if not Path(path).is_absolute():  # other files that belong to it may lie beside it
             told = told.replace(f"{Path.cwd()}{os.sep}", "")
+        meant = looks_like(source)
+        if meant is not None and meant != form and len(told.splitlines()) == 1:
+            told = f"{told}; it looks like {meant}: agentbench-lab import {meant} {path}"
         raise LabError(told) from None
     assert isinstance(run, Run)
     return run

@@ -76,7 +76,7 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
         excluded = alt.datum.kind == "excluded"
         said = [alt.Tooltip(f"{tip}:N") for tip in tips]
         return [
-            base.mark_rect(cornerRadius=1.5, aria=False, strokeWidth=0.8).encode(
+            base.mark_rect(cornerRadius=1.5 if asked <= 1000 else 0, aria=False, strokeWidth=0.8).encode(
                 x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), x2="x2", y2="y2", fill=alt.Fill("kind:N", scale=styled(1), legend=None),
                 stroke=alt.condition(excluded, alt.value(CLASSES["excluded"][3]), alt.value("transparent")),
                 tooltip=said,

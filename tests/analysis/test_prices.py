@@ -330,7 +330,10 @@ def test_the_package_says_what_it_does_not_know_and_what_is_free() -> None:
     found = prices.from_genai(DAY)
     assert found.name == f"genai-prices {genai_prices.__version__}"
     for unknown in ("no-such-model", "openai/no-such-model", "no-such-provider/gpt", ""):
-        assert found.find(unknown) == f"{found.name} has no price for {unknown}"
+        said = found.find(unknown)
+        assert isinstance(said, str)
+        assert said.startswith(f"{found.name} has no price for {unknown}")
+        assert said.endswith("give a file of prices with it")
     assert "no price by the token" in str(found.find("openai/whisper-1"))
     assert "depends on the hour" in str(prices.from_genai(date(2025, 6, 1)).find("deepseek/deepseek-chat"))
     assert found.find("openrouter/glm-4-32b:free") == rates("0", "0", "0", "0")
@@ -371,3 +374,14 @@ def test_an_assumed_cost_says_so_where_it_is_counted() -> None:
         "2 costs by by hand on 2026-01-01, 2 with all input at its price for input_total" in one["estimator"]
     )
     assert "only the total of the input is known" in one["reason"]
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"), [("openai_gpt-4o", "openai/gpt-4o"), ("somewhere/gpt-4o", "gpt-4o")]
+)
+def test_a_model_under_another_name_is_pointed_out(model: str, meant: str) -> None:
+    """As folders of results write a provider: nothing is priced by a guess, but the name that has a price is told."""
+    pytest.importorskip("genai_prices", reason="the extra prices is not installed")
+    said = prices.from_genai(date(2025, 11, 1)).find(model)
+    assert isinstance(said, str)
+    assert f"has no price for {model}, but for {meant}: import it under that name" in said

@@ -277,7 +277,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "airline.json").write_text('[\n{"task_id": 0,,\n', encoding="utf-8")
     with pytest.raises(LabError, match=r"airline\.json:2: JSON is malformed"):
         load_results("tau-bench", tmp_path / "airline.json")
-    with pytest.raises(LabError, match="cannot be read"):
+    with pytest.raises(LabError, match="is a folder; name the file in it"):
         load_results("tau-bench", tmp_path)
 
 

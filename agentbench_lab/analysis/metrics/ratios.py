@@ -12,6 +12,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics import intervals
 from agentbench_lab.analysis.metrics.arms import ARM
+from agentbench_lab.analysis.metrics.asked import check_resamples
 from agentbench_lab.analysis.metrics.intervals import RESAMPLES as RESAMPLES
 from agentbench_lab.analysis.metrics.intervals import resamples_for as resamples_for
 from agentbench_lab.stats import ratios_over_cases
@@ -61,6 +62,7 @@ def all_ratios(
     level: float,
 ) -> dict[str, list[Ratio]]:
     """The ratio of each pair of series, which have one number a case: by name, in the order given."""
+    check_resamples(resamples)
     read = {
         name: [(x.to_numpy().astype(np.float64), y.to_numpy().astype(np.float64)) for x, y in each]
         for name, each in pairs.items()

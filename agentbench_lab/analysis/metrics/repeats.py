@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
+from agentbench_lab.analysis.metrics.asked import check_resamples
 from agentbench_lab.analysis.metrics.intervals import RESAMPLES, SAME, wilson_at
 from agentbench_lab.stats import (
     bootstrap_over_kinds,
@@ -149,6 +150,7 @@ def reliability(
     Sources: Yao et al., "tau-bench" (2024), section 3; Chen et al., "Evaluating large language models trained on code"
     (2021), section 2.1; Miller, "Adding error bars to evals" (2024).
     """
+    check_resamples(resamples)
     rows: list[dict[str, Any]] = []
     for arm, cases in _arms(per_case(trials)):
         solved, judged, asked = (cases[name].to_numpy() for name in ("solved", "judged", "asked"))
@@ -188,6 +190,7 @@ def crossings(
     cases, `share` is the share of resamples in which a is ahead at k = 1 and behind at k_last, and `decided` whether
     both intervals leave 0 out. With one case intervals and share are null.
     """
+    check_resamples(resamples)
     rows = []
     for (arm_a, of_a), (arm_b, of_b) in combinations(list(_arms(per_case(trials))), 2):
         pair = of_a.join(of_b, on=["suite", "case_id"], suffix="_b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,11 @@ def load_table(file: TableFile, path: Path, form: str, options: Options) -> Run:
     `options.columns` maps our names to theirs; a column that is named like ours maps itself unless it, or ours, is
     mapped already. `=VALUE` instead of a column stands for that value in every row. `trial` mapped to `#` numbers the
     rows of each case and arm in the order of the file. `null_solved` mapped to `failure` counts a trial without a
-    verdict as not solved; else that is an error. Raises LabError with the place of the row for what cannot be meant.
+    verdict as not solved; else that is an error. Where only a score tells the verdict, no score may exceed 1. Raises LabError with the place of the row for what cannot be meant.
     """
     mapping = mapped(file, path, options.columns)
+    if not file.rows:
+        raise LabError(f"{path}: has columns and no row below them: no trials")
     cells = _read(file, mapping)
     notes: list[str] = []
     trials = _trials(_Rows(file, mapping, cells, notes), options)
@@ -200,7 +202,23 @@ def _numbers(rows: _Rows, keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
             what = f"trial {number} of {case_id!r} by {whose} again, as on {there}"
             hint = "if these are further trials, --map trial=# numbers them in their order"
             raise rows.wrong(row, f"{what}; {hint}")
+    rows.notes.extend(_gaps(first))
     return found
+
+
+def _gaps(numbered: Iterable[tuple[tuple[Any, ...], int]]) -> Iterator[str]:
+    """Whether trials of a case are not there, by their numbers; nobody knows what became of them."""
+    numbers: dict[tuple[Any, ...], list[int]] = {}
+    for key, number in numbered:
+        numbers.setdefault(key, []).append(number)
+    gone = {key: max(each) - len(each) for key, each in numbers.items() if max(each) > len(each)}
+    if gone:
+        (case_id, *_), there = next((key, sorted(numbers[key])) for key in gone)
+        said = ", ".join(map(str, there[:8])) + (", …" if len(there) > 8 else "")
+        yield (
+            f"Trial numbers have gaps: {sum(gone.values())} between 1 and the largest are not in the file, of "
+            f"{len(gone)} of {len(numbers)} cases by their arms (first {case_id!r}, which has {said})."
+        )
 
 
 def _verdicts(rows: _Rows, reasons: Sequence[str | None]) -> list[bool | None]:
@@ -209,6 +227,7 @@ def _verdicts(rows: _Rows, reasons: Sequence[str | None]) -> list[bool | None]:
     if "solved" in rows.cells:
         solved = rows.cells["solved"]
     elif "score" in rows.cells:
+        _check_scores(rows)
         solved = [solved_by(score) for score in rows.cells["score"]]
         rows.notes.append("Solved is a score within 1e-6 of 1.")
     else:
@@ -240,6 +259,16 @@ def _verdicts(rows: _Rows, reasons: Sequence[str | None]) -> list[bool | None]:
             f"Without a verdict, and not solved as asked for: {failures} of {rows.file.rows} trials."
         )
     return found
+
+
+def _check_scores(rows: _Rows) -> None:
+    """A score is a verdict only on a scale that ends at 1: on one to 100, nothing would be solved."""
+    for row, score in enumerate(rows.cells["score"]):
+        if score is not None and score > 1 + 1e-6 and "outcome" not in rows.cells:
+            what = f"score is {score:g}, and solved would be a score of 1"
+            raise rows.wrong(
+                row, f"{what}; say which are solved with --map solved=COLUMN, or give scores from 0 to 1"
+            )
 
 
 def _usages(rows: _Rows) -> tuple[list[Usage], list[dict[str, Any]]]:

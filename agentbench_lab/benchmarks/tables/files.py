@@ -42,7 +42,7 @@ def read_csv(path: Path) -> TableFile:
 
     Lines end as they like (LF, CRLF, CR); a byte order mark and empty lines are skipped, and blanks around a name in
     the heading. Raises LabError with the line for a record that is longer or shorter than the heading, a quote that is
-    never closed, and bytes that are no UTF-8.
+    never closed, bytes that are no UTF-8, and a heading that semicolons or tabs separate.
     """
     text = _decoded(read_bytes(path), path)
     with _any_length():
@@ -50,12 +50,13 @@ def read_csv(path: Path) -> TableFile:
     if len(names) == 1 and not rows:
         names = names if names[0] else ()
     width = len(names)
+    if width == 1 and (hint := _separated(names)):
+        raise LabError(f"{_line(text, path, -1)}: the heading is one field{hint}")
     if not {width}.issuperset(map(len, rows)):
         at = next(at for at, row in enumerate(rows) if len(row) != width)
         odd = len(rows[at])
         fields = "1 field" if odd == 1 else f"{odd} fields"
-        hint = _separated(names) if width == 1 else ""
-        raise LabError(f"{_line(text, path, at)}: {fields} under a heading of {width}{hint}")
+        raise LabError(f"{_line(text, path, at)}: {fields} under a heading of {width}")
     columns = list(zip(*rows, strict=True)) if rows else [()] * width
     place = {name: at for at, name in enumerate(names)}
     return TableFile(names, len(rows), lambda name: columns[place[name]], lambda at: _line(text, path, at))

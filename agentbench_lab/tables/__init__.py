@@ -27,6 +27,8 @@ from agentbench_lab.tables.looking import trials as trials
 from agentbench_lab.tables.outcomes import exits as exits
 from agentbench_lab.tables.outcomes import failures as failures
 from agentbench_lab.tables.outcomes import outcomes as outcomes
+from agentbench_lab.tables.published import contradicted as contradicted
+from agentbench_lab.tables.published import doubted as doubted
 from agentbench_lab.tables.published import published as published
 from agentbench_lab.tables.reliability import crossings as crossings
 from agentbench_lab.tables.reliability import histogram as histogram

@@ -55,7 +55,8 @@ class Line(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """How many trials of one arm and group there are, listed or not, and how they came out; None where no trial says."""
+    """How many trials of one arm and group there are, listed or not, and how they came out; None where a judged trial
+    does not say."""
 
     arm: str
     group: str
@@ -140,7 +141,7 @@ class Drill(Struct, frozen=True):
     def _parts(self, prefix: str) -> Iterator[str]:
         many = len({cell.arm for cell in self.cells}) > 1
         yield f'<section class="drill" aria-label="Trials of {escape(self.run)}"><p>{escape(self.note)}</p>'
-        yield f"<h3>By {self.word}</h3>"
+        yield f"<h3>By {escape(self.word)}</h3>"
         by_cell: dict[tuple[str, str], list[Line]] = {}
         for line in self.lines:
             by_cell.setdefault((line.arm, line.group), []).append(line)
@@ -200,8 +201,9 @@ def _link(line: Line, prefix: str, words: str = "") -> str:
 def _item(line: Line, prefix: str, cell: int) -> str:
     """One trial in a list: a line, which unfolds where it is shown in full."""
     anchor = f"{prefix}-t{line.number}"
-    words = _WORDS.get(line.cls, line.cls)
-    said = f'<span class="{line.cls}">{escape(words)}</span> <b>{escape(line.case)} #{line.trial}</b> {escape(line.outcome)}'
+    # a class that is none of ours comes out of a file: it is text, never an attribute
+    words, style = _WORDS.get(line.cls, line.cls), line.cls if line.cls in _WORDS else "other"
+    said = f'<span class="{style}">{escape(words)}</span> <b>{escape(line.case)} #{line.trial}</b> {escape(line.outcome)}'
     if line.why:
         said += f" <small>{escape(line.why)}</small>"
     if line.full is None:
@@ -292,12 +294,15 @@ def _cells(trials: pl.DataFrame, groups: Sequence[str]) -> tuple[Cell, ...]:
 
     order = {group: at for at, group in enumerate(groups)}
     arms = {arm: at for at, arm in enumerate(trials["arm"].unique(maintain_order=True))}
+    judged = pl.col("solved").is_not_null()
     counted = trials.group_by("arm", "group").agg(
         pl.len().alias("trials"),
         pl.col("solved").count().alias("judged"),
         pl.col("solved").sum(),
         *(
-            pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+            pl.when((judged & pl.col(name).is_not_null()).any() & ~(judged & pl.col(name).is_null()).any())
+            .then((judged & pl.col(name)).sum())
+            .alias(name)
             for name in ("completed", "hallucinated")
         ),
     )

@@ -48,6 +48,7 @@ def strip(
                             "scaffold": "once",
                             "evidence": "live" if at else "simulated",
                             "group": group,
+                            "suite": "s",
                             "case_id": case_id or f"{group}-{case}",
                             "trial": trial,
                             "outcome": None if out else outcome,
@@ -216,7 +217,23 @@ def crossing(a: str, b: str, *, share: float | None = 0.37, decided: bool = Fals
 def histogram(counts: dict[str, dict[int, Sequence[int]]]) -> pl.DataFrame:
     """A `metrics.histogram`: arm -> judged trials -> cases by how many of them were solved."""
     rows = [
-        {**arm(name), "evidence": "imported", "judged": judged, "solved": solved, "cases": cases}
+        {
+            **arm(name),
+            "evidence": "imported",
+            "judged": judged,
+            "solved": solved,
+            "cases": cases,
+            "of": sum(each),
+            "estimate": cases / sum(each) if judged else None,
+            **dict(
+                zip(
+                    ("low", "high"),
+                    (wilson(cases, sum(each)) if judged else None) or (None, None),
+                    strict=True,
+                )
+            ),
+            "estimator": "wilson over cases",
+        }
         for name, by_judged in counts.items()
         for judged, each in by_judged.items()
         for solved, cases in enumerate(each)
@@ -288,7 +305,8 @@ def frontier(
                 "n": 30 if name in partly else 40 if dollars is not None else 0, "of": 40, "cases": 20 if known else None,
                 "on_frontier": not beats if known and name not in partly else None,
                 "membership": (0.1 if beats else 0.83) if known and name not in partly else None,
-                "dominated_by": " · ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
+                "dominated_by": " + ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
+                "estimator": "accuracy share, bootstrap over cases; cost mean, bootstrap over cases",
                 "reason": None if known else "the cost is not known of any trial",
             }
         )  # fmt: skip

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import agentbench_lab as lab
-from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, drill
-from agentbench_lab.results.run import Run
+from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, drill
+from agentbench_lab.errors import LabError
+from agentbench_lab.results.run import Run, check_run
 from agentbench_lab.transcripts import Transcript
 
 from .doing import knows, write_suite
@@ -41,12 +42,16 @@ class Parsed(HTMLParser):
         self.open: list[str] = []
         self.folded: dict[str, int] = {}
         self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.classes: set[str] = set()
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, Any]]) -> None:
         said = dict(attrs)
         self.tags.add(tag)
+        self.attributes |= set(said)
+        self.classes |= {said["class"]} if "class" in said else set()
         self.open.append(tag)
         if "id" in said:
             self.ids.append(said["id"])
@@ -159,6 +164,46 @@ def test_what_was_not_measured_is_not_zero(two: Run) -> None:
     found = drill(msgspec.structs.replace(two, trials=trials))
     assert {cell.hallucinated for cell in found.cells} == {None}
     assert "4 of 4 solved; 4 completed</summary>" in found.html()
+
+
+def test_what_some_trials_do_not_say_is_not_counted_from_the_others(two: Run) -> None:
+    """One judged trial of TOOL-0 whose hallucination nobody measured: its cell says nothing of it, the others do."""
+    at = two.trials.schema.get_field_index("hallucinated")
+    field = two.trials.schema.field(at)
+    values = pa.array([None, *two.trials.column("hallucinated").to_pylist()[1:]], field.type)
+    found = drill(msgspec.structs.replace(two, trials=two.trials.set_column(at, field, values)))
+    unsaid = [(cell.group, cell.hallucinated) for cell in found.cells if cell.hallucinated is None]
+    assert unsaid == [(two.trials.column("group")[0].as_py(), None)]
+
+
+MARKED = 'x" onmouseover="hit()"><script>hit()</script><img src=x>'
+
+
+def test_no_text_of_a_section_becomes_markup() -> None:
+    """Every text field of it, also those out of closed sets: a notebook's output, and a run's table, are files."""
+    line = Line(
+        0, MARKED, MARKED, MARKED, 1, MARKED, MARKED, MARKED, (MARKED, (MARKED, MARKED)), ended=MARKED
+    )
+    cell = Cell(MARKED, MARKED, 1, 1, 1, 1, 1)
+    folded = msgspec.structs.replace(line, number=1, full=None)
+    texts = {field.name for field in msgspec.structs.fields(Line) if field.type is str}
+    assert all(getattr(line, name) == MARKED for name in texts)
+    found = Drill(MARKED, False, MARKED, 2, (cell,), (line, folded), (Repeated(MARKED, MARKED, 1, 1),))
+    read = Parsed(found.html())
+    assert not read.tags & {"script", "img"}
+    assert read.attributes == {"class", "aria-label", "id", "tabindex", "href", "colspan", "scope"}
+    assert read.classes == {"drill", "opened", "other"}
+
+
+def test_a_class_that_there_is_not_is_refused_where_the_run_is_read(two: Run, tmp_path: Path) -> None:
+    """One line that names the table, the column and the nearest class."""
+    at = two.trials.schema.get_field_index("outcome_class")
+    values = pa.array(["succes", *two.trials.column(at).to_pylist()[1:]], two.trials.schema.field(at).type)
+    wrong = msgspec.structs.replace(
+        two, trials=two.trials.set_column(at, two.trials.schema.field(at), values)
+    )
+    with pytest.raises(LabError, match=r"outcome_class 'succes' is none of .*did you mean 'success'"):
+        check_run(wrong)
 
 
 def test_repeats_are_counted_over_all_trials_of_the_case(two: Run) -> None:

@@ -20,7 +20,7 @@ def asks(task, tools, ctx):
 
 asks.evidence = "simulated"
 """
-PRICES = "model,from,input,cache_read,cache_write,output\nsmall,2025-01-01,0.50,,,3.00\n"
+PRICES = "model,from,input,cache_read,cache_write,output\nsmall,2025-01-01,0.50,0,0,3.00\n"
 
 
 @pytest.fixture(scope="module")

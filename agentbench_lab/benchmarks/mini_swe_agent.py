@@ -32,6 +32,7 @@ from agentbench_lab.benchmarks.swe_bench_reports import (
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
+from agentbench_lab.transcripts import Status
 
 FORM = "mini-swe-agent"
 TAIL = ".traj.json"
@@ -42,6 +43,11 @@ STOPS = {
     "RepeatedFormatError": "driver_error",
 }
 """The agent's own endings; any other exit status is the class of an exception that ended it: `driver_error`."""
+
+
+TOLD: tuple[Status, ...] = ("tool_error", "protocol_error")
+"""The agent answers whatever it cannot run in one way: another tool, wrong arguments, no JSON are an error of its
+protocol, as a message without a command is."""
 
 
 class _Stats(Struct, frozen=True):
@@ -148,6 +154,7 @@ def load_results(path: Path, options: Options) -> Run:
             published=tuple(msgspec.structs.replace(one, model=arm) for one in found.published)
             if path.is_dir()
             else (),
+            statuses=TOLD,
         ),
         name=options.name,
         cases={instance: cases[instance] for instance in sorted(cases)},

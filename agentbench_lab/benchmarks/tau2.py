@@ -20,8 +20,12 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import UNKNOWN, SourceTrial, imported_run, side_by_side
 from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
+from agentbench_lab.transcripts import Status
 
+FORM = "tau2"
 RESULTS = "results.json"
+TOLD: tuple[Status, ...] = ("tool_error",)
+"""A result says that its call failed, never of what kind the failure was."""
 
 
 class _Party(Struct):
@@ -95,7 +99,7 @@ def load_results(path: Path, options: Options) -> Run:
             return runs[0]
         cards = [run.card.imported for run in runs]
         notes = dict.fromkeys(note for card in cards if card is not None for note in card.notes)
-        imported = Imported("tau2", path.name, digest=digest, notes=tuple(notes))
+        imported = Imported(FORM, path.name, digest=digest, notes=tuple(notes), statuses=TOLD)
         return side_by_side(runs, imported, name=options.name, commit=_commit(read))
 
 
@@ -240,7 +244,9 @@ def _run(
     return imported_run(
         suite=options.suite or f"tau2-{domain}",
         trials=trials,
-        imported=Imported("tau2", path.name, digest=digest, notes=tuple(_notes(domain, trials, commit))),
+        imported=Imported(
+            FORM, path.name, digest=digest, notes=tuple(_notes(domain, trials, commit)), statuses=TOLD
+        ),
         name=options.name,
         cases={case_id: source_case(task) for case_id, task in tasks.items()},
         missing=missing,

@@ -23,6 +23,10 @@ from agentbench_lab.results.run import Imported, Run
 from agentbench_lab.results.schema import no_collection
 from agentbench_lab.transcripts import Status, Usage
 
+TOLD: tuple[Status, ...] = ("tool_error", "undeclared")
+"""The failures of calls that an answer names. Wrong arguments are a tool's error there, and arguments that are no JSON
+end the episode as an error of the harness, without its calls."""
+
 
 class _Action(Struct):
     name: str
@@ -93,6 +97,7 @@ def load_results(path: Path, options: Options) -> Run:
                 path.name,
                 digest=digest_of([path], path),
                 notes=tuple(_notes(episodes, trials, asked, options)),
+                statuses=TOLD,
             ),
             name=options.name,
             cases=cases,

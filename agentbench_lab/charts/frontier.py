@@ -19,7 +19,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import DOUBT, evidence, listed, marked, percent, short_names, usd
+from agentbench_lab.charts.words import DOUBT, beaten_by, evidence, listed, marked, percent, short_names, usd
 
 if TYPE_CHECKING:
     import altair as alt
@@ -49,6 +49,7 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     if frame.is_empty():
         return nothing("there is no arm")
     frame, said = marked(frame, doubted)
+    frame = beaten_by(frame)
     both = frame.filter(pl.col("accuracy").is_not_null() & pl.col("cost").is_not_null())
     left_out = frame.join(both.select("arm"), on="arm", how="anti", maintain_order="left")
     if both.is_empty():

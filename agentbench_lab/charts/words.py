@@ -123,9 +123,16 @@ def _lead(names: Sequence[str]) -> str:
     return ""
 
 
-def full_name(driver: str, model: str | None, scaffold: str) -> str:
-    """An arm's name where the arms beside it are not known: all that it has."""
-    return " + ".join([driver, *([model] if model else []), *([scaffold] if scaffold != "once" else [])])
+def beaten_by(frame: pl.DataFrame) -> pl.DataFrame:
+    """A `metrics.frontier` under its arms' short names (`arm`, made where there is none), by which it then also says who beats whom."""
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics.arms import ARM, full_name
+
+    found = frame if "arm" in frame.columns else named(frame)
+    names = {full_name(*key): arm for *key, arm in found.select(*ARM, "arm").iter_rows()}
+    by = [None if name is None else names.get(name, name) for name in found["dominated_by"]]
+    return found.with_columns(pl.Series("dominated_by", by, dtype=pl.String))
 
 
 def usd(value: float) -> str:

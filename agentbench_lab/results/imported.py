@@ -103,6 +103,9 @@ def imported_run(
     `cases` gives what is known of each case, and the order; cases that only trials name come after them. `missing` is
     how many trials the source asked for and has no row of. Raises LabError, with the source's name, for a trial that
     comes twice and for a number that the tables cannot hold.
+
+    Where `imported.statuses` names the kinds of failed calls that the source tells, one that is met all the same is
+    told too.
     """
     where = imported.file or suite
     known = dict(cases or {})
@@ -128,6 +131,10 @@ def imported_run(
     except (OverflowError, RecursionError) as error:
         raise LabError(f"{where}: holds a value that cannot be kept: {error}") from None
     excluded = sum(trial.excluded is not None for trial in ordered)
+    if imported.statuses:
+        met = {call.status for trial in ordered for call in trial.calls or ()} - {"ok"}
+        told = (*imported.statuses, *sorted(met - set(imported.statuses)))
+        imported = msgspec.structs.replace(imported, statuses=told)
     return run_of_rows(
         suite=SuiteCard(
             suite,

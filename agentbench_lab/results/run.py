@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from agentbench_lab.cases import project_root
 from agentbench_lab.errors import LabError, did_you_mean, shown
-from agentbench_lab.outcomes import Outcome, Taxonomy, taxonomy
+from agentbench_lab.outcomes import CLASSES, Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
 from agentbench_lab.results.schema import SCHEMAS, check, no_collection
+from agentbench_lab.transcripts import Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,8 @@ class Imported(Struct, frozen=True, omit_defaults=True):
 
     `options` are its options, each as the JSON text that stands in the file. `digest` is the SHA-256 of what was read,
     `source` and `licence` where it comes from and under which terms, where known. `published` are its own totals.
+    `statuses` are the kinds of failed calls that it tells apart, where it does not tell all of them (`Status`, without
+    `ok`): of the others it has no calls because it does not name them, not because there were none.
     """
 
     format: str
@@ -140,6 +143,7 @@ class Imported(Struct, frozen=True, omit_defaults=True):
     source: str = ""
     licence: str = ""
     published: tuple[Published, ...] = ()
+    statuses: tuple[Status, ...] = ()
 
 
 class RunCard(Struct, frozen=True):
@@ -240,6 +244,12 @@ def check_run(run: Run) -> None:
             f"{run.card.run}: the card counts {counts.judged} judged and {counts.excluded} excluded trials, "
             f"the table has {judged} and {excluded}"
         )
+    classes = {str(each) for each in run.trials.column("outcome_class").drop_null().unique().to_pylist()}
+    for odd in sorted(classes - {*CLASSES}):
+        raise LabError(
+            f"{run.card.run}: trials.parquet: outcome_class {odd[:80]!r} is none of {', '.join(CLASSES)}"
+            f"{did_you_mean(odd[:80], CLASSES)}"
+        )
     if len(run.product) != run.trials.num_rows and (run.product or run.card.imported is None):
         raise LabError(
             f"{run.card.run}: {run.trials.num_rows} trials but {len(run.product)} rows in product.jsonl"
@@ -331,6 +341,9 @@ def load_run(path: str | Path) -> Run:
     for grain in SCHEMAS:
         try:
             tables[grain] = pq.read_table(folder / f"{grain}.parquet")
+            tables[grain].validate(
+                full=True
+            )  # text that is no UTF-8 would be found where it is used, at worst
         except (OSError, pa.ArrowException) as error:
             raise LabError(f"{shown(folder / f'{grain}.parquet')}: {str(error).splitlines()[0]}") from None
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, listed, named, usd
+from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -94,11 +94,13 @@ def usage(frame: pl.DataFrame) -> Table:
 
 def frontier(frame: pl.DataFrame) -> Table:
     """Accuracy and cost by arm, the most accurate first, and which arms no other beats in both, from a `metrics.frontier`."""
+    import polars as pl
+
     if frame.is_empty():
         return Table("Accuracy and cost", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    ordered = named(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+    ordered = beaten_by(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
     for row in ordered.iter_rows(named=True):
         accuracy, money = "–", "–"
         if row["accuracy"] is not None:
@@ -122,6 +124,8 @@ def frontier(frame: pl.DataFrame) -> Table:
     ]
     if ordered["lower_bound"].any():
         notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
+    estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
+    notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
     return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
 
 

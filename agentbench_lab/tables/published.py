@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import full_name
 from agentbench_lab.tables.table import Banner, Table
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ def published(run: Run, *, follows: bool | None = None) -> Table:
     Those that do not follow stand first. `follows`: only those that do (True) or do not (False). A run that was not
     imported, and a source that published nothing, give an empty table that says so.
     """
+    from agentbench_lab.analysis.metrics.arms import full_name
+
     imported = run.card.imported
     numbers: Sequence[Any] = () if imported is None else getattr(imported, "published", ())
     columns = ["arm", "metric", ">published", ">its rows give", "follows", "what may explain it"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, full_name, listed, named, points
+from agentbench_lab.charts.words import counted, listed, named, points
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def crossings(frame: pl.DataFrame) -> Table:
 
     A note says each of them in a sentence, the surest first.
     """
+    from agentbench_lab.analysis.metrics.arms import full_name
+
     rows, sentences = [], []
     ordered = frame.sort("decided", "share", descending=True, nulls_last=True, maintain_order=True)
     for row in ordered.iter_rows(named=True):
@@ -171,8 +173,6 @@ def histogram(frame: pl.DataFrame) -> Table:
     """How many cases were solved how often, from a `metrics.histogram`, with the share that is solved every time."""
     import polars as pl
 
-    from agentbench_lab.analysis.stats import wilson
-
     rows: list[Sequence[str] | str] = []
     frame = named(frame) if frame.height else frame
     most = int(frame["judged"].max() or 0) if frame.height else 0  # type: ignore[arg-type]
@@ -184,9 +184,14 @@ def histogram(frame: pl.DataFrame) -> Table:
         never, always = counts.get(0, 0), counts.get(judged, 0)
         each = [str(counts.get(n, 0)) if n <= judged else "" for n in range(most + 1)] if spread else []
         ends = []
-        for count in (always, never):
-            low, high = wilson(count, whole) or (None, None)
-            ends.append(f"{share_of(count / whole, low, high)} {count}/{whole}" if whole and judged else "–")
+        by_solved = {row["solved"]: row for row in part.iter_rows(named=True)}
+        for row in (by_solved.get(judged), by_solved.get(0)):
+            known = row is not None and row["estimate"] is not None
+            ends.append(
+                f"{share_of(row['estimate'], row['low'], row['high'])} {row['cases']}/{row['of']}"
+                if row and known
+                else "–"
+            )
         between = f"{whole - always - never}/{whole}" if judged else "–"
         rows.append([str(arm), str(judged), str(whole), *each, ends[0], between, ends[1]])
     columns = ["arm", ">trials", ">cases", *([f">{n}" for n in range(most + 1)] if spread else [])]

@@ -141,7 +141,7 @@ def test_a_label_is_driver_model_and_scaffold_without_null_and_once() -> None:
         *arm("e", "nn", [1, 1]),
     ]
     found = metrics.frontier(trials(*rows))
-    assert found["dominated_by"].to_list() == [None, "d · m · linear", "d · m · linear"]
+    assert found["dominated_by"].to_list() == [None, "d + m + linear", "d + m + linear"]
 
 
 def test_arms_that_are_alike_stand_together() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.failing_calls import ERRORS
-from agentbench_lab.analysis.metrics.ratios import ONE_CASE, RESAMPLES
+from agentbench_lab.analysis.metrics.ratios import RESAMPLES
 from agentbench_lab.analysis.stats import ratio_over_cases, wilson
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.base import Context
@@ -64,11 +64,16 @@ def test_no_error_in_any_call_is_not_known_for_sure() -> None:
     assert (double["of"], double["estimator"]) == (20, "share, wilson over cases")
 
 
-def test_one_case_with_several_calls_gives_no_interval() -> None:
+def test_one_case_with_several_calls_is_one_observation() -> None:
+    """As in every share: half of one, which says next to nothing."""
     each = get(
         metrics.tool_errors(trials(trial("c", True)), calls(("c", "ok"), ("c", "malformed"))), metric="any"
     )
-    assert (each["estimate"], each["low"], each["high"], each["reason"]) == (0.5, None, None, ONE_CASE)
+    assert (each["estimate"], each["low"], each["high"], each["reason"]) == (
+        0.5,
+        *(wilson(0.5, 1) or ()),
+        None,
+    )
 
 
 def test_an_arm_that_called_nothing_has_no_rate() -> None:

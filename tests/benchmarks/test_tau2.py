@@ -490,3 +490,15 @@ def test_a_damaged_file_is_a_run_or_an_error(
         assert bench_bytes(load(folder, data.draw(damages(whole))))
     except LabError as wrong:
         assert str(wrong)
+
+
+def test_the_card_says_that_only_the_failure_of_a_call_is_told(tmp_path: Path) -> None:
+    """Also where files of two domains became one run, and after it was written and read back."""
+    two = tmp_path / "two"
+    write(two / "a" / "results.json", results(simulation(), domain="telecom"))
+    write(two / "b" / "results.json", results(simulation(), domain="retail"))
+    saved = save_new(load_results("tau2", two, Options(name="new")), tmp_path / "new")
+    assert saved.path is not None
+    for run in (load(tmp_path, results(simulation())), load_run(saved.path)):
+        assert run.card.imported is not None
+        assert run.card.imported.statuses == ("tool_error",)

@@ -307,3 +307,13 @@ def test_a_damaged_file_is_a_run_or_an_error(
         assert bench_bytes(load(folder, content))
     except LabError as wrong:
         assert str(wrong)
+
+
+def test_the_card_says_which_kinds_of_failed_calls_are_told(tmp_path: Path) -> None:
+    """Of wrong arguments tau-bench says no more than of any error; a kind that is met all the same is told."""
+    run = load(tmp_path, [episode()])
+    assert run.card.imported is not None
+    assert run.card.imported.statuses == ("tool_error", "undeclared")
+    run = load(tmp_path, [episode(traj=dialogue(call("find", "{"), result("x")))])
+    assert run.card.imported is not None
+    assert run.card.imported.statuses == ("tool_error", "undeclared", "malformed")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM
+from agentbench_lab.analysis.metrics.arms import ARM, full_name
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     Floats,
@@ -67,7 +66,7 @@ def frontier(
     whole cases. With n < of the money known is a `lower_bound`, and the mean is that of the trials that say it, which
     may be the cheap ones. Such an arm, like one without either number, is not compared: `on_frontier` is null and
     `reason` says why. `dominated_by` names the most accurate arm of the frontier that beats
-    this one (driver · model · scaffold, without a null model and once). `membership` is the share of resamples in which
+    this one (driver + model + scaffold, without a null model and once). `membership` is the share of resamples in which
     the arm is on the frontier; each draws the same cases for all arms, of the `cases` in which every arm that is
     compared has a judged trial and a known cost. It says how sure the frontier is, not how likely the arm is best.
     """
@@ -99,7 +98,7 @@ def frontier(
         mine = at in places
         beats = [each for each in best if mine and _beats(places[each], places[at])]
         by = min(beats, key=lambda each: (-places[each][0], places[each][1]), default=None)
-        name = None if by is None else label(arms[by][0])
+        name = None if by is None else full_name(*(arms[by][0][part] for part in ARM))
         fewer = mine and common < cases.height
         rows.append(
             {
@@ -131,12 +130,6 @@ def frontier(
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)
-
-
-def label(arm: Mapping[str, Any]) -> str:
-    """driver · model · scaffold, without a null model and the scaffold once."""
-    words = (arm["driver"], arm["model"], None if arm["scaffold"] == "once" else arm["scaffold"])
-    return " · ".join(word for word in words if word is not None)
 
 
 def on_frontier(accuracy: Floats, cost: Floats) -> Bools:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
+from agentbench_lab.analysis.metrics.intervals import RESAMPLES, SAME, wilson_at
 from agentbench_lab.analysis.stats import (
     bootstrap_over_kinds,
     pass_at_weights,
     pass_hat_weights,
     percentile_interval,
     resample_kinds,
-    wilson,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _RELIABILITY: dict[str, Any] = {
     "estimator": pl.String,
     "reason": pl.String,
 }
+_SHARE: dict[str, Any] = {**dict.fromkeys(("estimate", "low", "high"), pl.Float64), "estimator": pl.String}
 _CROSSINGS: dict[str, Any] = {
     **{f"{name}_{side}": pl.String for side in "ab" for name in ARM},
     "k_last": pl.Int64,
@@ -84,8 +85,10 @@ def per_case(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
 def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
     """How many cases were solved how often, by arm: the counts that pass^k is made of.
 
-    Columns: driver, model, scaffold, evidence, judged (trials of a case), solved (from 0 to judged, also where no case is such),
-    cases. Where cases differ in their judged trials, each number of trials has its own histogram.
+    Columns: driver, model, scaffold, evidence, judged (trials of a case), solved (from 0 to judged, also where no case
+    is such), cases, of (those with that many judged trials), and their share: estimate, low, high and estimator, which
+    is Wilson's interval of each count by itself, a case being one observation. Where cases differ in their judged
+    trials, each number of trials has its own histogram; of cases without any there is no share.
     """
     cases = per_case(trials)
     counts = cases.group_by(*ARM, "judged", "solved", maintain_order=True).agg(pl.len().alias("n"))
@@ -94,7 +97,7 @@ def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("evidence").str.split(", ").explode().unique().sort().str.join(", "))
         .with_row_index("arm")
     )
-    return (
+    found = (
         counts.select(*ARM, "judged")
         .unique()
         .with_columns(pl.int_ranges(pl.col("judged") + 1).alias("solved"))
@@ -103,11 +106,34 @@ def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         .join(arms, on=ARM, how="left", nulls_equal=True)
         .sort("arm", "judged", "solved")
         .select(*ARM, "evidence", "judged", "solved", pl.col("n").fill_null(0).cast(pl.Int64).alias("cases"))
+        .with_columns(pl.col("cases").sum().over(*ARM, "judged").alias("of"))
     )
+    return found.with_columns(_of_cases(found))
+
+
+def neighbours(counts: pl.DataFrame, step: int) -> pl.DataFrame:
+    """The same histogram with `step` neighbouring numbers of solved trials in one row, from `solved` to `last`."""
+    first = (pl.col("solved") // step) * step
+    keys = [name for name in counts.columns if name not in ("solved", "cases", *_SHARE)]
+    found = (
+        counts.with_columns(first.alias("solved"), pl.col("solved").alias("last"))
+        .group_by(*keys, "solved", maintain_order=True)
+        .agg(pl.col("last").max(), pl.col("cases").sum())
+    )
+    return found.with_columns(_of_cases(found))
+
+
+def _of_cases(counts: pl.DataFrame) -> list[pl.Series]:
+    """The share that the cases of each row are of those with as many judged trials, a case being one observation."""
+    rows = []
+    for cases, of, judged in counts.select("cases", "of", "judged").iter_rows():
+        low, high = wilson_at(cases, of, 0.95) if judged else (None, None)
+        rows.append((cases / of if judged else None, low, high, "wilson over cases"))
+    return pl.DataFrame(rows, schema=_SHARE, orient="row").get_columns()
 
 
 def reliability(
-    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> pl.DataFrame:
     """pass^k and pass@k by arm for every k: the chance that k trials of a case are all solved, and that any is.
 
@@ -166,7 +192,7 @@ def reliability(
 
 
 def crossings(
-    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> pl.DataFrame:
     """The pairs of arms whose order turns round between one trial and several: their pass^k curves cross.
 
@@ -269,7 +295,8 @@ def _curves(
     solved: Ints, judged: Ints, seed: int, resamples: int, level: float
 ) -> dict[tuple[str, int], dict[str, Any]]:
     """Estimate, interval and estimator of each metric for k = 1, 2, ... up to the most judged trials of a case."""
-    n, c, cases = _kinds(solved, judged)
+    # a case without a judged trial is in no mean: drawing it would only blur the share that k = 1 is
+    n, c, cases = _kinds(solved[judged > 0], judged[judged > 0]) if judged.any() else _kinds(solved, judged)
     most = int(n.max())
     known = n[:, None] >= np.arange(1, most + 1)
     values = _values(c, n, most)
@@ -278,17 +305,19 @@ def _curves(
         ks = range(start, min(start + _COLUMNS, most))
         v, m = np.hstack([*values[:, :, ks]]), np.hstack([known[:, ks]] * 2)
         over = cases @ m
-        ends = bootstrap_over_kinds(
+        found_ends = bootstrap_over_kinds(
             cases, v, None if m.all() else m, seed=seed, resamples=resamples, level=level
         )
         columns = [(metric, k + 1) for metric in _METRICS for k in ks]
-        for key, mean, total, low, high in zip(columns, cases @ v / over, over, *ends, strict=True):
+        same = np.where(m, v, -np.inf).max(axis=0) - np.where(m, v, np.inf).min(axis=0) <= SAME
+        means = cases @ v / over
+        for key, mean, total, alike, low, high in zip(columns, means, over, same, *found_ends, strict=True):
             row: dict[str, Any] = {"estimate": min(float(mean), 1.0), "low": float(low), "high": float(high)}
             how = "bootstrap over cases"
-            if most == 1 or low == high:
+            if most == 1 or alike:
                 # drawing from cases that are all alike gives no width: then each case is one observation
                 how = "wilson" if most == 1 else "wilson over cases"
-                row["low"], row["high"] = wilson(row["estimate"] * total, int(total)) or (None, None)
+                row["low"], row["high"] = wilson_at(row["estimate"] * total, int(total), level)
             found[key] = {**row, "estimator": f"{key[0]}.unbiased, {how}"}
     over = cases @ known
     for k in range(2, most + 1):

@@ -21,14 +21,19 @@ def bootstrap_over_cases(
     """The percentile interval of the pooled rate sum(successes) / sum(trials), resampling whole cases; None without.
 
     `successes` and `trials` are one number a case. Trials of one case are not independent, cases are assumed to be:
-    so cases are drawn with replacement and bring all their trials. Source: Efron and Tibshirani, "An Introduction to
+    so cases are drawn with replacement and bring all their trials, by kinds (`resample_kinds`), which is exact. Source: Efron and Tibshirani, "An Introduction to
     the Bootstrap" (1993), section 13; for clustered evaluation data Miller, "Adding error bars to evals" (2024).
     """
     c, n = _two(successes, trials, "successes and trials")
     if (c < 0).any() or (c > n).any():
         raise ValueError("a case has more successes than trials")
-    keep = n > 0
-    return ratio_over_cases(c[keep], n[keep], seed=seed, resamples=resamples, level=level)
+    if not n.any():
+        return None
+    # in the order of trials, then successes: that of the kinds of pass^k, so that both draw the same
+    kinds, cases = np.unique(np.column_stack([n, c])[n > 0], axis=0, return_counts=True)
+    drawn = resample_kinds(cases, kinds, seed=seed, resamples=resamples)
+    low, high = percentile_interval((drawn[:, 1] / drawn[:, 0])[:, None], level)
+    return float(low[0]), float(high[0])
 
 
 def ratio_over_cases(

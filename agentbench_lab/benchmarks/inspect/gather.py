@@ -17,6 +17,7 @@ from agentbench_lab.benchmarks.inspect.trials import Read, case_of, driver_of, t
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
+from agentbench_lab.transcripts import Status
 
 _STATUSES = ("success", "started", "cancelled", "error")
 _NOTES = {
@@ -30,6 +31,10 @@ _NOTES = {
     "limit": "a limit ended the trial; it is judged by its score",
     "failed": "an error ended the trial, yet it has a score, by which it is judged, as Inspect does",
 }
+
+
+TOLD: tuple[Status, ...] = ("tool_error", "schema_error", "malformed", "undeclared")
+"""The failures of calls that an answer tells apart; what an agent says outside of its calls is no call here."""
 
 
 class _Arm(Struct):
@@ -82,6 +87,7 @@ def run_of(path: Path, logs: Sequence[Log], notes: Iterable[str], options: Optio
             notes=tuple(found.notes),
             digest=_digest(path, logs),
             published=tuple(found.claims),
+            statuses=TOLD,
         ),
     )
 

@@ -69,6 +69,12 @@ def test_nothing_known_is_said_once_for_all_arms() -> None:
     assert "–: the cost is not known of any trial (all 13 arms)" in table.notes
 
 
+def test_the_cheapest_stands_first() -> None:
+    """As in the figure beside it; those without a number last."""
+    table = tables.cost(cost({"none": None, "dear": 0.5, "cheap": 0.2}))
+    assert [row[0] for row in table.rows] == ["cheap", "dear", "none"]
+
+
 def test_no_end_is_said() -> None:
     """An infinite upper end is no number."""
     frame = cost({"a": 0.2}).with_columns(
@@ -201,6 +207,12 @@ def test_published_numbers_beside_their_rows() -> None:
     assert table.notes == ["1 of 3 published numbers follow from the published rows"]
     assert len(tables.published(run, follows=False).rows) == 2
     assert len(tables.published(run, follows=True).rows) == 1
+
+
+def test_published_numbers_without_an_explanation_have_no_column_for_it() -> None:
+    table = tables.published(source(number("a", "stderr", "share", 0.0016, 0.0155121, False)))
+    assert table.columns == ["arm", "metric", ">published", ">its rows give", "follows"]
+    assert table.rows == [["a", "stderr", "0.16 %", "1.551 %", "NO"]]
 
 
 def test_arms_with_contradicted_numbers_are_named() -> None:

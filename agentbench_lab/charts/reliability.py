@@ -83,6 +83,10 @@ def reliability(
         "arm", "k", pl.col("estimate", "low", "high").round(5), pl.format("{} of {} cases", "n", "of").alias("cases"), "complete"
     )  # fmt: skip
     loud = order if len(order) <= APART else _loud(order, crossings, frame)
+    pairs = [pair for _, pair in _crossed(crossings, frame)]
+    banded = (
+        loud if len(order) <= APART else [arm for arm in loud if arm in (pairs[0] if pairs else loud[:2])]
+    )
     claims = _claims(known, crossings, frame)
     few = known.height and int(known["n"].min()) < _FEW and known["k"].max() != 1  # type: ignore[arg-type]
     subtitle = [
@@ -90,13 +94,13 @@ def reliability(
         f"({_intervals(known)}). {_cases(known)}"
         + (f" Fewer than {_FEW} cases: the bands are likely too narrow." if few else "")
         + (" Hollow: not every case has k judged trials." if not known["complete"].all() else "")
-        + (" Coloured, with their bands: the curves that cross, or the best; each arm's own stands below." if len(order) > APART else ""),
+        + (f" Coloured: the curves that cross, or the best; bands: {' and '.join(banded)}, and each arm below." if len(order) > APART else ""),
         *_gaps(frame),
         *([cut] if cut else []),
         *said,
         evidence(known),
     ]  # fmt: skip
-    main = _curves(drawn, order, loud)
+    main = _curves(drawn, order, loud, banded)
     chart: Drawing = main
     if len(order) > APART:
         import altair as alt
@@ -251,8 +255,8 @@ def _gaps(frame: pl.DataFrame) -> list[str]:
     return found[:2] + ([f"Nor {counted(len(found) - 2, 'more arm')}."] if len(found) > 2 else [])
 
 
-def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
-    """All curves in one panel, named at their ends."""
+def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str], banded: list[str]) -> Drawing:
+    """All curves in one panel, named at their ends; a few with their bands."""
     import altair as alt
     import polars as pl
 
@@ -292,7 +296,10 @@ def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
         alt.value("transparent"),
     )
     ends_of = {"y": alt.Y("low:Q"), "y2": "high:Q", "detail": "arm:N"}
-    layers.append(base.mark_area(opacity=0.13 if len(loud) > 2 else 0.18).encode(**ends_of))
+    band = alt.Chart(mine.filter(pl.col("arm").is_in(banded))).mark_area(
+        opacity=0.13 if len(banded) > 2 else 0.18
+    )
+    layers.append(band.encode(x=x, color=colour, **ends_of))
     alone = mine.filter(pl.len().over("arm") == 1)  # a band has no width at one point
     if alone.height:
         layers.append(
@@ -353,7 +360,7 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
 
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
     columns = 3
-    titles = list(short_names(order, 24).values())
+    titles = list(short_names(order, 29).values())
     curves = drawn.group_by("arm").agg(pl.col("estimate").sort_by("k"))
     ends = {arm: f"{percent(each[0])} → {percent(each[-1])}" for arm, each in curves.iter_rows()}
     titles = [f"{title}  {ends[arm]}" for title, arm in zip(titles, order, strict=True)]

@@ -18,6 +18,7 @@ from agentbench_lab.tables.cost import frontier as frontier
 from agentbench_lab.tables.cost import tool_errors as tool_errors
 from agentbench_lab.tables.cost import usage as usage
 from agentbench_lab.tables.ladder import gate as gate
+from agentbench_lab.tables.ladder import groups as groups
 from agentbench_lab.tables.ladder import ladder as ladder
 from agentbench_lab.tables.looking import first_trial as first_trial
 from agentbench_lab.tables.looking import in_full as in_full

@@ -47,7 +47,7 @@ def cost(frame: pl.DataFrame) -> Table:
         return Table("What it costs", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    for arm, by_metric in _arms(frame):
+    for arm, by_metric in sorted(_arms(frame), key=_dear):
         cells = [
             _spent(by_metric.get("spent"), reasons),
             _number(by_metric.get("per_trial"), usd, reasons, n_of=True),
@@ -169,6 +169,12 @@ def _arms(frame: pl.DataFrame) -> list[tuple[str, dict[str, Mapping[str, Any]]]]
     for row in named(frame).iter_rows(named=True):
         found.setdefault(row["arm"], {})[row["metric"]] = row
     return list(found.items())
+
+
+def _dear(arm: tuple[str, Mapping[str, Mapping[str, Any]]]) -> float:
+    """What tables go by, like the figure beside them: dollars per solved trial, those without last."""
+    row = arm[1].get("per_solved")
+    return math.inf if row is None or row["estimate"] is None else float(row["estimate"])
 
 
 def _null(row: Mapping[str, Any] | None) -> bool:

@@ -10,9 +10,9 @@ import nbformat
 import polars as pl
 
 from agentbench_lab import charts, tables
-from agentbench_lab.analysis.stats import wilson
 from agentbench_lab.ladder import Cell, climb
 from agentbench_lab.reports.display import _bundle
+from agentbench_lab.stats import wilson
 
 RUNGS = [f"TOOL-{n}" for n in range(10)]
 NASTY = 'close it: </script><img src=x onerror="window.hit=1"> & <!-- <b>done</b>'

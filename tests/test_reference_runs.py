@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agentbench_lab.analysis import metrics
-from agentbench_lab.reports.pricing import prices
+from agentbench_lab.pricing import prices
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.results.schema import SCHEMAS
 

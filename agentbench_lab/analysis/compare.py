@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from agentbench_lab.analysis.metrics import ARM, frame
-from agentbench_lab.analysis.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.ladder import in_order
 from agentbench_lab.outcomes import Outcome
+from agentbench_lab.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 
 if TYPE_CHECKING:
     import pyarrow as pa

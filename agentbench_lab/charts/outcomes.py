@@ -165,7 +165,7 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
     import polars as pl
 
     groups, arms = in_order(frame["group"]), list(frame["arm"].unique(maintain_order=True))
-    cases = frame.select("group", "case_id").unique(maintain_order=True)
+    cases = frame.select("group", "suite", "case_id").unique(maintain_order=True)
     cases = cases.with_columns(pl.int_range(pl.len()).over("group").alias("case_number"))
     most_cases, trials = int(cases["case_number"].max()) + 1, int(frame["trial"].max())  # type: ignore[arg-type]
     wrap = -(-most_cases // 40)  # columns of cases within a group
@@ -181,7 +181,7 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
     left = pl.col("column") * column + ((pl.col("case_number") // rows) * trials + pl.col("trial") - 1) * wide
     upper = top + pl.col("band") * band + head + (pl.col("case_number") % rows) * tall
     tiles = (
-        frame.join(cases, on=["group", "case_id"], maintain_order="left")
+        frame.join(cases, on=["group", "suite", "case_id"], maintain_order="left")
         .join(ordered, on="group", maintain_order="left")
         .join(bands, on="arm", maintain_order="left")
         .sort("case_number", maintain_order=True)

@@ -100,7 +100,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
             "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
-            "tool_errors": metrics.tool_errors(finished.trials, finished.calls).to_dicts(),
+            "tool_errors": metrics.tool_errors(finished.trials, finished.calls, finished.card).to_dicts(),
         }
         say_json(summary)
         return
@@ -156,6 +156,6 @@ def _print_use(finished: Run, prices: Prices | None) -> None:
         say(str(tables.cost(cost)))
         if len(finished.card.arms) > 1:
             say(str(tables.frontier(metrics.frontier(finished.trials, prices))))
-    failed = metrics.tool_errors(finished.trials, finished.calls)
+    failed = metrics.tool_errors(finished.trials, finished.calls, finished.card)
     if finished.card.imported is not None and failed["estimate"].is_not_null().any():
         say(str(tables.tool_errors(failed)))

@@ -131,6 +131,8 @@ def frontier(frame: pl.DataFrame) -> Table:
 
 def tool_errors(frame: pl.DataFrame) -> Table:
     """How often a call to a tool goes wrong, by arm and kind, from a `metrics.tool_errors`; each is n of the calls."""
+    import polars as pl
+
     rows: list[Sequence[str] | str] = []
     why = list(frame["reason"].unique()) if frame.height else []
     if len(why) == 1 and frame["estimate"].is_null().all():
@@ -156,7 +158,8 @@ def tool_errors(frame: pl.DataFrame) -> Table:
                         "" if name == "any" else name,
                     ]
                 )
-    estimators = sorted(set(frame["estimator"].drop_nulls())) if frame.height else []
+    known = frame.filter(pl.col("low").is_not_null())["estimator"].drop_nulls() if frame.height else []
+    estimators = sorted({each.removeprefix("share, ") for each in known})
     notes = [
         f"share of the calls that reached a tool [95% interval{f', {listed(estimators)}' if estimators else ''}] n/calls"
     ]

@@ -27,11 +27,11 @@ from agentbench_lab.analysis.compare import (
     side,
     spread,
 )
-from agentbench_lab.analysis.stats import mcnemar_exact, paired_over_cases
 from agentbench_lab.cases import load_suite
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
+from agentbench_lab.stats import mcnemar_exact, paired_over_cases
 
 SHA = "1f" * 20
 

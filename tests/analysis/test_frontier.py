@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.pareto import on_frontier
-from agentbench_lab.analysis.stats import wilson
+from agentbench_lab.stats import wilson
 
 from .rows import column, get, trial, trials
 

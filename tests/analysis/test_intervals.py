@@ -13,8 +13,8 @@ from agentbench_lab import charts, tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.intervals import ends, wilson_at
 from agentbench_lab.analysis.metrics.repeats import neighbours
-from agentbench_lab.analysis.stats import bootstrap_over_cases, ratio_over_cases, wilson
 from agentbench_lab.results.run import load_run
+from agentbench_lab.stats import bootstrap_over_cases, ratio_over_cases, wilson
 
 from .rows import get, trial, trials
 
@@ -148,7 +148,7 @@ def test_a_histogram_has_its_shares_and_neighbours_add_up() -> None:
     assert two.select("solved", "last", "cases", "estimate").rows() == [(0, 1, 3, 0.6), (2, 2, 2, 0.4)]
     assert two.select("low", "high").row(0) == wilson(3, 5)
     assert neighbours(counts, 1).select(counts.columns).equals(counts)
-    none = metrics.histogram(trials(trial("c", None)))
+    none = metrics.histogram(trials(trial("c", None)).with_columns(group=pl.lit("g")))
     assert none.select("judged", "cases", "of", "estimate", "low").rows() == [(0, 1, 1, None, None)]
 
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
-from agentbench_lab.analysis.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson
 from agentbench_lab.results.schema import table
+from agentbench_lab.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("suite", "case_id", "group", "driver", "model", "scaffold", "evidence"), pl.String),

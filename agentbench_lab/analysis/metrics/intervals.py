@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from agentbench_lab.analysis.stats import Z_95, bootstrap_over_cases, wilson
+from agentbench_lab.stats import Z_95, bootstrap_over_cases, wilson
 
 RESAMPLES = 10_000
 """Of every bootstrap, unless it is told otherwise: one number has one interval, whichever metric gives it."""

@@ -28,7 +28,7 @@ from agentbench_lab.analysis.metrics.spending import (
     why_unknown,
     with_costs,
 )
-from agentbench_lab.analysis.stats import resample_sums
+from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa

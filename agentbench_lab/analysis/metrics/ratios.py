@@ -14,7 +14,7 @@ from agentbench_lab.analysis.metrics import intervals
 from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.analysis.metrics.intervals import RESAMPLES as RESAMPLES
 from agentbench_lab.analysis.metrics.intervals import resamples_for as resamples_for
-from agentbench_lab.analysis.stats import ratios_over_cases
+from agentbench_lab.stats import ratios_over_cases
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
 from agentbench_lab.analysis.metrics.intervals import RESAMPLES, SAME, wilson_at
-from agentbench_lab.analysis.stats import (
+from agentbench_lab.stats import (
     bootstrap_over_kinds,
     pass_at_weights,
     pass_hat_weights,

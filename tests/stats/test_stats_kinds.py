@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agentbench_lab.analysis.stats import (
+from agentbench_lab.stats import (
     bootstrap_over_kinds,
     pass_hat_weights,
     percentile_interval,

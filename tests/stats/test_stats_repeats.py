@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbench_lab.analysis.stats import pass_at_k, pass_at_weights, pass_hat_k, pass_hat_weights
+from agentbench_lab.stats import pass_at_k, pass_at_weights, pass_hat_k, pass_hat_weights
 
 outcomes = st.lists(st.booleans(), min_size=1, max_size=12)
 

@@ -1,4 +1,4 @@
-"""The prices that a notebook names."""
+"""The prices that a notebook or a command names."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agentbench_lab.analysis.stats import clustered_se, mcnemar_corrected, standard_error_of_runs, student_t
+from agentbench_lab.stats import clustered_se, mcnemar_corrected, standard_error, student_t
 
 values = st.floats(-1e3, 1e3)
 
@@ -90,8 +90,8 @@ def test_clustered_error_is_the_sandwich(rows: list[tuple[int, float]], random: 
 
 def test_error_of_runs_by_hand() -> None:
     """0.4, 0.5, 0.6: sample variance 0.01, so 0.1 / sqrt(3); one run says nothing of others."""
-    assert standard_error_of_runs([0.4, 0.5, 0.6]) == pytest.approx(0.1 / math.sqrt(3))
-    assert standard_error_of_runs([0.4]) is standard_error_of_runs([]) is None
+    assert standard_error([0.4, 0.5, 0.6]) == pytest.approx(0.1 / math.sqrt(3))
+    assert standard_error([0.4]) is standard_error([]) is None
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,14 @@ def clustered_se(
     return ClusteredMean(mean, se, groups - 1, mean - half, mean + half)
 
 
-def standard_error_of_runs(accuracies: Sequence[float]) -> float | None:
-    """The sample standard deviation of the accuracies of whole runs by the root of their number; None below two runs.
+def standard_error(values: Sequence[float]) -> float | None:
+    """Of the mean of independent values: their sample standard deviation (n - 1) by the root of n; None below two.
 
-    It is the error over repeated runs of the same cases, not over other cases: as leaderboards of Terminal-Bench give
-    it.
+    Of the accuracies of whole runs it is the error over repeated runs of the same cases, not over other cases: as
+    leaderboards of Terminal-Bench give it. For values of one case that depend on each other see `clustered_se`.
     """
-    runs = len(accuracies)
-    return float(np.std(accuracies, ddof=1)) / math.sqrt(runs) if runs > 1 else None
+    n = len(values)
+    return float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else None
 
 
 def student_t(p: float, df: float) -> float:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agentbench_lab.analysis.stats import Z_95, bootstrap_over_cases, pass_hat_k, wilson
+from agentbench_lab.stats import Z_95, bootstrap_over_cases, pass_hat_k, wilson
 
 
 @pytest.mark.parametrize("n", [*range(1, 40), 100, 365, 1000, 12_345])

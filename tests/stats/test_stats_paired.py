@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agentbench_lab.analysis.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
+from agentbench_lab.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 
 counts = st.integers(0, 60)
 signs = st.lists(st.sampled_from([-1, 0, 1]), max_size=40)

@@ -62,8 +62,9 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
     claim = _claim(shown.rows(named=True), best.rows(named=True))
     plot, log = _plot(shown.rows(named=True), best.rows(named=True))
+    how = listed(sorted(shown["estimator"].unique()), 2)
     about = (
-        "Crosses: 95% intervals, bootstrap over cases. Circles and line: on the frontier, beaten by no arm in both; "
+        f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
         f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
     )
     about += (

@@ -158,8 +158,8 @@ def tool_errors(frame: pl.DataFrame) -> Table:
                         "" if name == "any" else name,
                     ]
                 )
-    known: Any = frame.filter(pl.col("low").is_not_null())["estimator"].drop_nulls() if frame.height else ()
-    estimators = sorted({each.removeprefix("share, ") for each in known})
+    known = frame.filter(pl.col("low").is_not_null() & pl.col("estimator").is_not_null())
+    estimators = sorted({each.removeprefix("share, ") for each in known["estimator"]})
     notes = [
         f"share of the calls that reached a tool [95% interval{f', {listed(estimators)}' if estimators else ''}] n/calls"
     ]

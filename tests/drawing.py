@@ -173,6 +173,7 @@ def reliability(
     complete: bool = True,
     reason: str = "not asked for 3 trials: c1",
     evidence: str = "imported",
+    common: int | None = None,
 ) -> pl.DataFrame:
     """A `metrics.reliability` of these pass^1, pass^2, ...; None is a k without an estimate. pass@k mirrors them."""
     rows: list[dict[str, Any]] = []
@@ -187,7 +188,7 @@ def reliability(
                         **arm(name), "evidence": evidence, "metric": metric, "k": k, "estimate": value,
                         "low": max(0.0, value - 0.1) if value is not None else None,
                         "high": min(1.0, value + 0.1) if value is not None else None,
-                        "n": cases if complete else cases - 2, "of": cases, "worst": value, "best": value,
+                        "n": cases if complete else cases - 2, "of": cases, "common": cases if common is None else common, "worst": value, "best": value,
                         "judged": cases * len(values) - (0 if complete else 2), "asked": cases * len(values),
                         "complete": complete, "short": [] if complete else ["c7", "c9"],
                         "estimator": f"{metric}.unbiased, bootstrap over cases", "reason": None if known else reason,
@@ -302,8 +303,8 @@ def frontier(
                 "cost": dollars, "cost_low": dollars / 1.1 if dollars is not None else None,
                 "cost_high": dollars * 1.1 if dollars is not None else None,
                 "n": 30 if name in partly else 40 if dollars is not None else 0, "of": 40, "cases": 20 if known else None,
-                "on_frontier": not beats if known else None,
-                "membership": (0.1 if beats else 0.83) if known else None,
+                "on_frontier": not beats if known and name not in partly else None,
+                "membership": (0.1 if beats else 0.83) if known and name not in partly else None,
                 "dominated_by": " + ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
                 "estimator": "accuracy share, bootstrap over cases; cost mean, bootstrap over cases",
                 "reason": None if known else "the cost is not known of any trial",

@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     themed,
 )
 from agentbench_lab.charts.words import arm_labels, evidence, tied
-from agentbench_lab.ladder import in_order
+from agentbench_lab.ladder import RUNG_NAMES, in_order
 
 if TYPE_CHECKING:
     import altair as alt
@@ -97,9 +97,10 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", opacity=ink)
     tips = ("case_id", "group", "arm", "trial", "request", "outcome", "excluded", "reasons")
     layers = [*marks(alt.Chart(tiles), tips), *marks(alt.Chart(alt.InlineData(key)), ()), words]
+    column = "rung" if frame["group"].is_in(list(RUNG_NAMES)).any() else "group"
     unsaid = "" if "unsafe" in class_words(frame) else " Nothing is known of safety."
     subtitle = [
-        f"A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side.{unsaid}",
+        f"A tile a trial, a column a {column}; cases from the top in the suite's order, a case's trials side by side.{unsaid}",
         evidence(frame),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 12, height=height, title=headline(claims, subtitle))

@@ -47,11 +47,11 @@ def cost(frame: pl.DataFrame) -> Table:
         return Table("What it costs", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    for arm, by_metric in _arms(frame):
+    for arm, by_metric in sorted(_arms(frame), key=_dear):
         cells = [
             _spent(by_metric.get("spent"), reasons),
-            _number(by_metric.get("per_trial"), usd, reasons),
-            _number(by_metric.get("per_solved"), usd, reasons, bound=True),
+            _number(by_metric.get("per_trial"), usd, reasons, n_of=True),
+            _number(by_metric.get("per_solved"), usd, reasons, n_of=True, bound=True),
             _failed(by_metric.get("failures"), reasons),
         ]
         any_row = by_metric.get("per_solved") or by_metric.get("spent")
@@ -63,7 +63,10 @@ def cost(frame: pl.DataFrame) -> Table:
         "per solved: all that was spent, failures too, by the trials solved [95% interval]; cost known: of the trials that ended"
     ]
     if any("≥" in cell for row in rows for cell in row):
-        notes.append("≥: a lower bound, the cost of some trials is unknown")
+        notes.append(
+            "≥: a lower bound, the cost of some trials is unknown; n/of: only n trials say it, and they need not be like "
+            "the others"
+        )
     return Table("What it costs", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
 
 
@@ -103,8 +106,8 @@ def frontier(frame: pl.DataFrame) -> Table:
         if row["accuracy"] is not None:
             accuracy = share_of(row["accuracy"], row["accuracy_low"], row["accuracy_high"])
         if row["cost"] is not None:
-            money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}"
-        if row["accuracy"] is None or row["cost"] is None:
+            money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}{_some(row)}"
+        if row["on_frontier"] is None:
             reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
             place = "not known"
         elif row["on_frontier"]:
@@ -120,7 +123,7 @@ def frontier(frame: pl.DataFrame) -> Table:
         "in which the arm is on it, over the common cases"
     ]
     if ordered["lower_bound"].any():
-        notes.append("where not every cost is known, it is the mean of those that are")
+        notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
     estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
     notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
     return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
@@ -171,6 +174,12 @@ def _arms(frame: pl.DataFrame) -> list[tuple[str, dict[str, Mapping[str, Any]]]]
     return list(found.items())
 
 
+def _dear(arm: tuple[str, Mapping[str, Mapping[str, Any]]]) -> float:
+    """What tables go by, like the figure beside them: dollars per solved trial, those without last."""
+    row = arm[1].get("per_solved")
+    return math.inf if row is None or row["estimate"] is None else float(row["estimate"])
+
+
 def _null(row: Mapping[str, Any] | None) -> bool:
     return row is None or row["estimate"] is None
 
@@ -196,7 +205,7 @@ def _number(
     if row["estimate"] is None or not math.isfinite(row["estimate"]):
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    some = f" {row['n']}/{row['of']}" if n_of and row["n"] < row["of"] else ""
+    some = _some(row) if n_of else ""
     at_least = "≥ " if bound and row["lower_bound"] else ""
     return f"{at_least}{say(row['estimate'])}{_ends(row['low'], row['high'], say)}{some}"  # fmt: skip
 
@@ -209,7 +218,7 @@ def _spent(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str:
     if total is None:
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    return f"{'≥ ' if row['lower_bound'] else ''}{usd(total)}"
+    return f"{'≥ ' if row['lower_bound'] else ''}{usd(total)}{_some(row)}"
 
 
 def _failed(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str:
@@ -218,7 +227,12 @@ def _failed(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str
     if row["estimate"] is None:
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    return share_of(row["estimate"], row["low"], row["high"])
+    return f"{share_of(row['estimate'], row['low'], row['high'])}{_some(row)}"
+
+
+def _some(row: Mapping[str, Any]) -> str:
+    """` 10/500` where only so many trials say it."""
+    return f" {row['n']}/{row['of']}" if row["n"] < row["of"] else ""
 
 
 def _quantity(value: float) -> str:

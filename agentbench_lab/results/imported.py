@@ -26,6 +26,8 @@ from agentbench_lab.values import canonical, digest
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT
 
 UNKNOWN = "unknown"
+LONGEST_S = 2**63 / 1e9
+"""Seconds (292 years) whose nanoseconds files of results cannot hold any more."""
 
 
 class SourceCase(Struct, frozen=True):
@@ -291,6 +293,11 @@ def _check(ordered: Sequence[SourceTrial], where: str) -> None:
             raise LabError(f"{where}: a trial of a {what}")
         if trial.trial < 1:
             raise LabError(f"{where}: {trial.case_id!r} has a trial {trial.trial}; trials count from 1")
+        for seconds in (trial.usage.wall_s, trial.working_s):
+            if seconds is not None and not 0 <= seconds < LONGEST_S:
+                raise LabError(
+                    f"{where}: trial {trial.trial} of {trial.case_id!r} took {seconds:g} seconds, which cannot be"
+                )
         if (trial.solved is None) != (trial.excluded is not None):
             what = "is excluded and judged" if trial.excluded else "is neither judged nor excluded"
             raise LabError(f"{where}: trial {trial.trial} of {trial.case_id!r} {what}")

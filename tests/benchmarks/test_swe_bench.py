@@ -106,6 +106,12 @@ def test_a_published_cost_stands_beside_that_of_the_trials(tmp_path: Path) -> No
     assert (claim.published, claim.rows, claim.follows) == (0.25, None, False)
 
 
+def test_a_cost_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    boards = {"leaderboards": [board("bash-only", entry("A", 50.0, {"o__r-1": detail(True, 1.7e308)}))]}
+    with pytest.raises(LabError, match=r"A: o__r-1: 1\.7e\+308 is too much money"):
+        load_results("swe-bench", write(tmp_path / "b.json", boards))
+
+
 @pytest.mark.parametrize("count", [10**12, -1])
 def test_a_number_of_instances_that_cannot_be_is_refused(tmp_path: Path, count: int) -> None:
     path = write(tmp_path / "m.run.json", {"resolved_ids": ["o__r-1"], "total_instances": count})

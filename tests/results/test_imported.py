@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.imported import SourceCall, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Run
-from agentbench_lab.transcripts import MESSAGES_LIMIT
+from agentbench_lab.transcripts import MESSAGES_LIMIT, Usage
 
 KEY = "sk-ant-api03-" + "a1B2" * 8
 
@@ -98,3 +98,10 @@ def test_a_trial_of_nothing_is_refused(case_id: str, driver: str, what: str) -> 
     """No file of results can hold it."""
     with pytest.raises(LabError, match=f"f: a trial of a {what}"):
         imported_run(suite="s", trials=[SourceTrial(case_id, driver, True)], imported=Imported("csv", "f"))
+
+
+@pytest.mark.parametrize("seconds", [1e300, -1.0, float("inf"), float("nan")])
+def test_seconds_that_cannot_be_are_refused(seconds: float) -> None:
+    """Files of results count nanoseconds in 64 bits."""
+    with pytest.raises(LabError, match=r"f: trial 1 of 'a' took .* seconds"):
+        run(usage=Usage(wall_s=seconds))

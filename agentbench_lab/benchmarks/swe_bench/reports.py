@@ -35,9 +35,12 @@ def case_of(instance_id: str) -> SourceCase:
 def cost_micros(dollars: float | None, where: str) -> int | None:
     """As `micros`; raises LabError with the place for what is no amount of money."""
     try:
-        return micros(dollars)
+        found = micros(dollars)
     except ValueError as error:
         raise LabError(f"{where}: {error}") from None
+    if found is not None and found >= 2**63:
+        raise LabError(f"{where}: {dollars} is too much money")
+    return found
 
 
 # ---- run reports -------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentbench_lab import charts as charts
+    from agentbench_lab import stats as stats
     from agentbench_lab import tables as tables
     from agentbench_lab.analysis import metrics as metrics
-    from agentbench_lab.analysis import stats as stats
     from agentbench_lab.analysis.compare import compare as compare
     from agentbench_lab.cases import Call as Call
     from agentbench_lab.cases import Case as Case
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from agentbench_lab.drivers import load_driver as load_driver
     from agentbench_lab.errors import LabError as LabError
     from agentbench_lab.grading import grade as grade
+    from agentbench_lab.pricing import prices as prices
     from agentbench_lab.reports.display import parameters as parameters
     from agentbench_lab.reports.display import show_charts as show_charts
-    from agentbench_lab.reports.pricing import prices as prices
     from agentbench_lab.results.run import Run as Run
     from agentbench_lab.results.run import load_run as load_run
     from agentbench_lab.running.lint import lint_suite as lint_suite
@@ -69,7 +69,7 @@ _WHERE = {
     "load_run": "results.run",
     "load_suite": "cases",
     "parameters": "reports.display",
-    "prices": "reports.pricing",
+    "prices": "pricing",
     "run_card": "tables",
     "select": "cases",
     "show_charts": "reports.display",
@@ -110,7 +110,7 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "analysis.stats", "tables": "tables"}
+_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "stats", "tables": "tables"}
 
 
 def __getattr__(name: str) -> Any:

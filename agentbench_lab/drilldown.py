@@ -26,6 +26,8 @@ MOST_BYTES = 450_000
 
 _FOR_LINES = 0.4  # of the bytes: a list of many trials says more than a few in full
 _MESSAGE, _MESSAGES = 1500, 6000  # signs of one message, and of all that are shown of a trial
+_POLICIES, _POLICY = ("system", "developer"), 300  # what every trial begins with says nothing of this one
+_FIRST = 2  # messages of the beginning
 _RANKS = ("unsafe", "safe_non_success", "excluded", "success")
 _WORDS = {
     "unsafe": "unsafe",
@@ -110,23 +112,31 @@ class Drill(Struct, frozen=True):
         where = " Every one: agentbench-lab show RUN --case ID" if self.saved else " The run was not saved."
         return f"{said}{unlisted}{where}"
 
-    def names(self, prefix: str = "d1") -> dict[tuple[str, str], str]:
-        """Where the words of a table lead: (arm or "", word) -> anchor. Words: a group, an outcome, a case, `case #1`.
+    def names(self, prefix: str = "d1") -> dict[tuple[str, str, str], str]:
+        """Where a table's words lead: (kind, arm or "", word) -> anchor, where the kind says what the word names: an
+        `arm` (twice), a `group`, an `outcome`, or a `case`, alone or as `case #1`.
 
-        A word that two arms share leads, without an arm, to the first of them.
+        A word that two arms share leads, without an arm, to the first of them; the one arm of a run needs no name.
         """
-        found: dict[tuple[str, str], str] = {}
+        found: dict[tuple[str, str, str], str] = {}
+        for number, arm in enumerate(self._arms()):
+            found["arm", arm, arm] = found["arm", "", arm] = f"{prefix}-a{number}"
+        if len(self._arms()) == 1:
+            found["arm", "", ""] = f"{prefix}-a0"
         for number, cell in enumerate(self.cells):
             for arm in (cell.arm, ""):
-                found.setdefault((arm, cell.group), f"{prefix}-g{number}")
+                found.setdefault(("group", arm, cell.group), f"{prefix}-g{number}")
         for number, (arm, outcome) in enumerate(self._outcomes()):
             for whose in (arm, ""):
-                found.setdefault((whose, outcome), f"{prefix}-o{number}")
+                found.setdefault(("outcome", whose, outcome), f"{prefix}-o{number}")
         for line in self.lines:
             for arm in (line.arm, ""):
-                found.setdefault((arm, f"{line.case} #{line.trial}"), f"{prefix}-t{line.number}")
-                found.setdefault((arm, line.case), f"{prefix}-t{line.number}")
+                found.setdefault(("case", arm, f"{line.case} #{line.trial}"), f"{prefix}-t{line.number}")
+                found.setdefault(("case", arm, line.case), f"{prefix}-t{line.number}")
         return found
+
+    def _arms(self) -> list[str]:
+        return list(dict.fromkeys(cell.arm for cell in self.cells))
 
     def _outcomes(self) -> dict[tuple[str, str], list[Line]]:
         found: dict[tuple[str, str], list[Line]] = {}
@@ -139,13 +149,19 @@ class Drill(Struct, frozen=True):
         return "".join(self._parts(prefix))
 
     def _parts(self, prefix: str) -> Iterator[str]:
-        many = len({cell.arm for cell in self.cells}) > 1
+        arms = self._arms()
+        many = len(arms) > 1
         yield f'<section class="drill" aria-label="Trials of {escape(self.run)}"><p>{escape(self.note)}</p>'
-        yield f"<h3>By {escape(self.word)}</h3>"
+        first = "" if many or not arms else f' id="{prefix}-a0" tabindex="-1"'
+        yield f"<h3{first}>By {escape(self.word)}</h3>"
         by_cell: dict[tuple[str, str], list[Line]] = {}
         for line in self.lines:
             by_cell.setdefault((line.arm, line.group), []).append(line)
+        above = ""
         for number, cell in enumerate(self.cells):
+            if many and cell.arm != above:
+                above = cell.arm
+                yield f'<h4 id="{prefix}-a{arms.index(above)}" tabindex="-1">{escape(above)}</h4>'
             listed = by_cell.get((cell.arm, cell.group), [])
             counts = [f"{cell.solved} of {cell.judged} solved"]
             known = (("completed", cell.completed), ("hallucinated", cell.hallucinated))
@@ -362,22 +378,78 @@ def _dialogue(said: Mapping[str, Any]) -> Iterator[Row]:
     messages = json.loads(said.get("messages") or "[]")
     if messages:
         yield "what was said"
-    room = _MESSAGES
-    for number, message in enumerate(messages):
-        if room <= 0:
-            yield (
-                "…",
-                f"{_many(len(messages) - number, 'more message')} in transcripts.parquet of the run's folder",
-            )
-            break
-        who = str(message.get("role", "")) if isinstance(message, dict) else ""
-        content = message.get("content") if isinstance(message, dict) else message
-        if not isinstance(content, str) or (isinstance(message, dict) and set(message) - {"role", "content"}):
-            content = json.dumps(message, ensure_ascii=False)
-        most = min(_MESSAGE, room)
-        room -= len(content)
-        yield who or f"message {number + 1}", content if len(content) <= most else f"{content[: most - 1]}…"
+        yield from _messages([_message(each, number) for number, each in enumerate(messages, 1)])
     for name in ("stdout", "stderr", "traceback"):
         text = said.get(name) or ""
         if text:
             yield name, text if len(text) <= _MESSAGE else f"…{text[-_MESSAGE:]}"
+
+
+def _messages(told: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """How a dialogue began and, with the most of the room, how it ended: there it shows why a trial failed."""
+    cut = [(who, _cut(text, _POLICY if who in _POLICIES else _MESSAGE)) for who, text in told]
+    first, room = 0, _MESSAGES
+    while first < len(cut) and first < _FIRST:
+        room -= len(cut[first][1])
+        first += 1
+    last = len(cut)
+    while last > first and len(cut[last - 1][1]) <= room:
+        last -= 1
+        room -= len(cut[last][1])
+    yield from cut[:first]
+    if last > first:
+        yield "…", f"{_many(last - first, 'more message')} in transcripts.parquet of the run's folder"
+    yield from cut[last:]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _message(message: Any, number: int) -> tuple[str, str]:
+    """Who spoke, and what: the text of its parts and the calls it asked for, in the shapes that agents write; else JSON."""
+    if not isinstance(message, dict):
+        return f"message {number}", message if isinstance(message, str) else _as_json(message)
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    found = [text for part in parts if (text := _part(part))]
+    calls = message.get("tool_calls")
+    found += [text for call in calls if (text := _asked(call))] if isinstance(calls, list) else []
+    who = str(message.get("role") or f"message {number}")
+    named = message.get("function") if isinstance(message.get("function"), str) else message.get("name")
+    if who == "tool" and isinstance(named, str):
+        who = f"tool {named}"
+    return who, "\n".join(found) or _as_json(message)
+
+
+def _part(part: Any) -> str:
+    """One part of a message's content: text, a thought, a call, what a call gave."""
+    if part is None or isinstance(part, str):
+        return part or ""
+    if isinstance(part, dict):
+        if part.get("type") == "tool_use":
+            return _asked(part)
+        if part.get("type") == "tool_result":
+            inner = part.get("content")
+            return "\n".join(map(_part, inner if isinstance(inner, list) else [inner]))
+        for name in ("text", "reasoning", "thinking"):
+            if isinstance(part.get(name), str):
+                return str(part[name])
+    return _as_json(part)
+
+
+def _asked(call: Any) -> str:
+    """`name {"argument": 1}` of a call that a message asks for."""
+    if not isinstance(call, dict):
+        return _as_json(call)
+    inner = call.get("function")
+    told = inner if isinstance(inner, dict) else call
+    name = told.get("name") if not isinstance(inner, str) else inner
+    if not isinstance(name, str):
+        return _as_json(call)
+    given = next((told[key] for key in ("arguments", "input", "kwargs") if key in told), None)
+    return f"→ {name} {given if isinstance(given, str) else _as_json(given)}"
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -11,6 +11,9 @@ from agentbench_lab.cases import Call
 Stop = Literal["done", "refused", "budget", "timeout", "driver_error", "infrastructure_error"]
 Status = Literal["ok", "tool_error", "schema_error", "protocol_error", "malformed", "undeclared"]
 
+MESSAGES_LIMIT = 200_000
+"""Characters of JSON that a kept dialogue may have."""
+
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a trial used. Tokens lie in four disjoint buckets; money is micros of a dollar; wall time is seconds.

@@ -12,7 +12,7 @@ import time
 import numpy as np
 from common import compare
 
-from agentbench_lab.analysis.stats import bootstrap_over_kinds, pass_hat_weights
+from agentbench_lab.stats import bootstrap_over_kinds, pass_hat_weights
 
 CASES, TRIALS, RESAMPLES = 1_000, 8, 10_000
 GOAL = 0.05

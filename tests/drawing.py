@@ -10,9 +10,9 @@ import nbformat
 import polars as pl
 
 from agentbench_lab import charts, tables
-from agentbench_lab.analysis.stats import wilson
 from agentbench_lab.ladder import Cell, climb
 from agentbench_lab.reports.display import _bundle
+from agentbench_lab.stats import wilson
 
 RUNGS = [f"TOOL-{n}" for n in range(10)]
 NASTY = 'close it: </script><img src=x onerror="window.hit=1"> & <!-- <b>done</b>'
@@ -48,6 +48,7 @@ def strip(
                             "scaffold": "once",
                             "evidence": "live" if at else "simulated",
                             "group": group,
+                            "suite": "s",
                             "case_id": case_id or f"{group}-{case}",
                             "trial": trial,
                             "outcome": None if out else outcome,
@@ -172,6 +173,7 @@ def reliability(
     complete: bool = True,
     reason: str = "not asked for 3 trials: c1",
     evidence: str = "imported",
+    common: int | None = None,
 ) -> pl.DataFrame:
     """A `metrics.reliability` of these pass^1, pass^2, ...; None is a k without an estimate. pass@k mirrors them."""
     rows: list[dict[str, Any]] = []
@@ -186,7 +188,7 @@ def reliability(
                         **arm(name), "evidence": evidence, "metric": metric, "k": k, "estimate": value,
                         "low": max(0.0, value - 0.1) if value is not None else None,
                         "high": min(1.0, value + 0.1) if value is not None else None,
-                        "n": cases if complete else cases - 2, "of": cases, "worst": value, "best": value,
+                        "n": cases if complete else cases - 2, "of": cases, "common": cases if common is None else common, "worst": value, "best": value,
                         "judged": cases * len(values) - (0 if complete else 2), "asked": cases * len(values),
                         "complete": complete, "short": [] if complete else ["c7", "c9"],
                         "estimator": f"{metric}.unbiased, bootstrap over cases", "reason": None if known else reason,
@@ -215,7 +217,23 @@ def crossing(a: str, b: str, *, share: float | None = 0.37, decided: bool = Fals
 def histogram(counts: dict[str, dict[int, Sequence[int]]]) -> pl.DataFrame:
     """A `metrics.histogram`: arm -> judged trials -> cases by how many of them were solved."""
     rows = [
-        {**arm(name), "evidence": "imported", "judged": judged, "solved": solved, "cases": cases}
+        {
+            **arm(name),
+            "evidence": "imported",
+            "judged": judged,
+            "solved": solved,
+            "cases": cases,
+            "of": sum(each),
+            "estimate": cases / sum(each) if judged else None,
+            **dict(
+                zip(
+                    ("low", "high"),
+                    (wilson(cases, sum(each)) if judged else None) or (None, None),
+                    strict=True,
+                )
+            ),
+            "estimator": "wilson over cases",
+        }
         for name, by_judged in counts.items()
         for judged, each in by_judged.items()
         for solved, cases in enumerate(each)
@@ -285,9 +303,10 @@ def frontier(
                 "cost": dollars, "cost_low": dollars / 1.1 if dollars is not None else None,
                 "cost_high": dollars * 1.1 if dollars is not None else None,
                 "n": 30 if name in partly else 40 if dollars is not None else 0, "of": 40, "cases": 20 if known else None,
-                "on_frontier": not beats if known else None,
-                "membership": (0.1 if beats else 0.83) if known else None,
-                "dominated_by": " · ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
+                "on_frontier": not beats if known and name not in partly else None,
+                "membership": (0.1 if beats else 0.83) if known and name not in partly else None,
+                "dominated_by": " + ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
+                "estimator": "accuracy share, bootstrap over cases; cost mean, bootstrap over cases",
                 "reason": None if known else "the cost is not known of any trial",
             }
         )  # fmt: skip

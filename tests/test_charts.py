@@ -47,7 +47,7 @@ def test_the_ladder_says_what_the_data_say() -> None:
     assert "95% interval (Wilson)" in lines(spec)
     assert "simulated (no model was asked)" in lines(spec)
     unsafe = charts.ladder(ladder(strip(("stub", "mine")))).to_dict()
-    assert unsafe["title"]["text"][1] == "mine reaches TOOL-4; gated at TOOL-5: hallucination 25%"
+    assert unsafe["title"]["text"][1] == "mine reaches TOOL-4; gated at TOOL-5: hallucination 25%."
     assert "stub simulated" in lines(unsafe)
     assert "mine live" in lines(unsafe)
 
@@ -172,7 +172,7 @@ def test_many_trials_are_put_together_and_counted() -> None:
     assert not [row for row in rows(spec) if "case_id" in row]
     assert "50,000 rows in, 4 points drawn" in lines(spec)
     assert len(json.dumps(spec)) < 200_000
-    assert spec["title"]["text"][0] == "stub: 25000 of 25000 trials succeed, none is unsafe"
+    assert spec["title"]["text"][0] == "stub: 25000 of 25000 trials succeed, none is unsafe."
     whole = charts.outcomes(strip(groups=["one"], cases=charts.MOST_MARKS)).to_dict()
     assert sum("case_id" in row for row in rows(whole)) == charts.MOST_MARKS
 
@@ -202,7 +202,7 @@ def test_too_many_bars_are_put_together_by_arm() -> None:
     assert "All groups together" in lines(spec)
     assert (
         spec["title"]["text"][0]
-        == "Most successes of 10 arms: arm 4 and 4 more (600 of 600 trials); fewest: arm 0 (580 of 600 trials)"
+        == "Most successes of 10 arms: arm 4 and 4 more (600 of 600 trials); fewest: arm 0 (580 of 600 trials)."
     )
 
 

@@ -48,12 +48,40 @@ def test_a_lower_bound_is_hollow() -> None:
     spec = charts.cost(cost({"a": 0.2, "b": 0.5}, partly=["b"])).to_dict()
     bars = {row["arm"]: row for row in drawn(spec, "words", "estimate")}
     assert (bars["a"]["bound"], bars["b"]["bound"]) == ("no", "yes")
-    assert bars["b"]["words"] == "≥ $0.500, 10 solved"
+    assert bars["b"]["words"] == "≥ $0.500, 10 solved, 30 of 40 costs known"
     assert (bars["b"]["from"], bars["b"]["to"]) == (None, None)
     (fill,) = [one for one in encodings(spec, "fill") if "condition" in one]
     assert fill["condition"] == {"test": "datum.bound === 'yes'", "value": "transparent"}
     assert "Hollow, ≥: a lower bound" in lines(spec)
-    assert spec["title"]["text"] == ["A solved trial costs $0.200 with a, at least $0.500 with b"]
+    assert spec["title"]["text"] == ["A solved trial costs $0.200 with a"]
+    assert "Not in the title: b." in lines(spec)
+    alone = charts.cost(cost({"a": 0.003}, partly=["a"])).to_dict()
+    assert " ".join(alone["title"]["text"]) == (
+        "What a solved trial costs is not known: a tells the cost of 30 of 40 trials"
+    )
+
+
+def test_arms_whose_published_numbers_do_not_follow_are_marked_and_in_no_title() -> None:
+    """A headline does not rest on rows that contradict what their own source printed."""
+    spec = charts.cost(cost({"a": 0.2, "b": 0.5, "c/m": 9.0}), doubted={("c", "m")}).to_dict()
+    assert spec["title"]["text"] == ["A solved trial costs $0.200 with a, 2.5 times as much with b ($0.500)"]
+    assert "Not in the title: c †." in lines(spec)
+    assert "†: a published number of this arm does not follow from its rows." in lines(spec)
+    places = frontier({"cheap": (0.4, 0.1), "good": (0.8, 0.5), "odd/m": (0.9, 0.9)})
+    drawing = charts.frontier(places, doubted={("odd", "m")}).to_dict()
+    assert " ".join(drawing["title"]["text"]) == (
+        "3 of 3 arms are on the frontier, from cheap (40% at $0.100 a trial) to good (80% at $0.500 a trial)"
+    )
+    assert "†: a published number" in lines(drawing)
+
+
+def test_what_all_of_many_arms_are_called_is_said_once() -> None:
+    """The telling part of a name is not cut away for the part that all share."""
+    names = {f"mini-swe-agent/Claude {n} Sonnet (20250514)": (n / 10, n / 10) for n in range(1, 9)}
+    spec = charts.frontier(frontier(names)).to_dict()  # type: ignore[arg-type]
+    assert "All arms: mini-swe-agent." in lines(spec)
+    points = drawn(spec, "accuracy", "name")
+    assert {row["name"].split(" · ")[0] for row in points} == {name.split("/")[1] for name in names}
 
 
 def test_a_logarithmic_axis_is_said() -> None:
@@ -121,7 +149,7 @@ def test_the_frontier_is_a_claim_with_both_intervals() -> None:
     points = {row["arm"]: row for row in drawn(spec, "accuracy", "words")}
     assert list(points) == ["good", "cheap", "bad"]
     assert [row["on"] for row in points.values()] == ["yes", "yes", "no"]
-    assert [row["words"] for row in points.values()] == ["good · 83%", "cheap · 83%", "bad"]
+    assert [row["words"] for row in points.values()] == ["good · 83%", "cheap · 83%", "bad · 10%"]
     assert points["bad"]["by"] == "cheap"
     assert all(row["accuracy_low"] < row["accuracy"] < row["accuracy_high"] for row in points.values())
     assert all(row["cost_low"] < row["cost"] < row["cost_high"] for row in points.values())
@@ -157,7 +185,13 @@ def test_a_cost_that_is_known_in_part_is_hollow() -> None:
     points = {row["arm"]: row["fill"] for row in drawn(spec, "accuracy", "words")}
     assert points["good"] == "transparent"
     assert points["cheap"] != "transparent"
-    assert "Hollow: the cost of some trials is not known." in lines(spec)
+    assert points["cheap"] != "transparent"
+    assert "Hollow: only some costs are known" in lines(spec)
+    assert "good" not in " ".join(spec["title"]["text"])
+    (words,) = [row["words"] for row in drawn(spec, "accuracy", "words") if row["arm"] == "good"]
+    assert words == "good · 30 of 40 costs"
+    alone = charts.frontier(frontier({"good": (0.8, 0.5)}, partly=["good"])).to_dict()
+    assert alone["title"]["text"] == ["The frontier is not known: good tells the cost of 30 of 40 trials"]
 
 
 def test_one_arm_or_none_on_the_frontier() -> None:

@@ -42,13 +42,18 @@ def test_curves_state_who_leads_and_who_turns_round() -> None:
     spec = charts.reliability(reliability(TWO), crossing("droid/gpt-5", "droid/sonnet-4")).to_dict()
     title = " ".join(spec["title"]["text"])
     assert title == (
-        "Most solved in one trial by droid + gpt-5 (52%), in 5 of 5 by droid + sonnet-4 (35%) droid + gpt-5 is ahead of "
-        "droid + sonnet-4 at k=1 and behind at k=5, in 37% of resamples"
+        "Most solved in one trial by droid + gpt-5 (52%), in 5 of 5 by droid + sonnet-4 (35%). droid + gpt-5 and droid + "
+        "sonnet-4 may change places, which is not decided: +2.0 [−4.5, +8.5] points at k=1, −2.5 [−13.8, +8.8] at k=5 (in "
+        "37% of resamples)."
     )
+    sure = charts.reliability(
+        reliability(TWO), crossing("droid/gpt-5", "droid/sonnet-4", decided=True)
+    ).to_dict()
+    assert "sonnet-4 change places: +2.0 [+1.0, +3.0] points at k=1" in " ".join(sure["title"]["text"])
     subtitle = " ".join(spec["title"]["subtitle"])
     for said in (
         "k trials of a case are all solved",
-        "95% interval (unbiased, bootstrap over cases)",
+        "95% interval (bootstrap over cases)",
         "80 cases",
     ):
         assert said in subtitle
@@ -60,7 +65,42 @@ def test_curves_state_who_leads_and_who_turns_round() -> None:
     same = charts.reliability(
         reliability({"a": [0.9, 0.8], "b": [0.5, 0.4]}), crossing("a", "b").clear()
     ).to_dict()
-    assert same["title"]["text"] == ["Most solved by a: 90% in one trial, 80% in 2 of 2", "No curves cross"]
+    assert same["title"]["text"] == ["Most solved by a: 90% in one trial, 80% in 2 of 2.", "No curves cross."]
+
+
+def test_arms_on_other_cases_are_not_ranked() -> None:
+    """The title says what they share; an arm with one k has a whisker, and no line that runs across the plot."""
+    frame = reliability({"m1": [0.75, 0.5], "m2": [0.9]}, cases=30, common=12)
+    spec = charts.reliability(frame).to_dict()
+    assert " ".join(spec["title"]["text"]) == (
+        "The 2 arms were tried on other cases: all share 12 of 30, so that their order says little"
+    )
+    assert "30 cases, of which all arms share 12." in lines(spec).replace("| ", "")
+    rules = [
+        part for part in walk(spec) if isinstance(part.get("mark"), dict) and part["mark"]["type"] == "rule"
+    ]
+    assert any(part["encoding"].get("y2") == {"field": "high"} for part in rules)
+    assert {row["from"] for row in drawn(spec, "from", "place")} == {2.012}
+    together = charts.reliability(reliability({"m1": [0.75, 0.5], "m2": [0.9]})).to_dict()
+    assert together["title"]["text"] == ["Most solved in one trial by m2: 90%"]
+
+
+def test_few_cases_are_warned_of_and_each_kind_of_interval_is_counted() -> None:
+    frame = reliability({"a": [0.5, 0.3, 0.0]}, cases=12).with_columns(
+        estimator=pl.when(pl.col("k") == 3)
+        .then(pl.lit("pass_hat_k.unbiased, wilson over cases"))
+        .otherwise("estimator")
+    )
+    text = " ".join(lines(charts.reliability(frame).to_dict()).split(" | "))
+    assert "95% interval (bootstrap over cases; wilson over cases at 1 point)" in text
+    assert "Fewer than 20 cases: the bands are likely too narrow." in text
+    assert "too narrow" not in lines(charts.reliability(reliability(TWO)).to_dict())
+
+
+def test_many_arms_with_one_trial_are_one_sentence() -> None:
+    many = charts.reliability(reliability({f"arm {n}": [n / 30] for n in range(25)})).to_dict()
+    assert "(25 arms, from 0% by arm 0 to 80% by arm 24; the table has all of them)" in many["description"]
+    assert len(many["description"]) < 300
 
 
 def test_curves_run_from_0_to_100_percent_with_their_bands() -> None:
@@ -123,6 +163,13 @@ def test_thirteen_arms_stay_apart() -> None:
     places = sorted(row["place"] * 340 for row in ends)
     assert min(high - low for low, high in itertools.pairwise(places)) > 13
     assert len({row["panel"] for row in drawn(spec, "panel")}) == 13
+    assert "harness-0  90% → 70%" in {row["panel"] for row in drawn(spec, "panel")}
+    assert spec["vconcat"][1]["resolve"] == {"axis": {"x": "independent"}}
+    assert any(
+        part["mark"].get("type") == "area"
+        for part in walk(spec["vconcat"][0])
+        if isinstance(part.get("mark"), dict)
+    )
     best = charts.reliability(frame).to_dict()
     loud = [one["scale"]["domain"] for one in encodings(best["vconcat"][0], "shape") if "scale" in one]
     assert loud[0] == ["harness-0", "harness-1", "harness-2"]

@@ -42,7 +42,10 @@ def rows(spec: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_chart_states_its_claim_and_its_evidence() -> None:
     """Title: who solves more, and what is newly unsafe. Subtitle: rates, interval, test, evidence."""
     spec = charts.compare(found()).to_dict()
-    assert spec["title"]["text"] == ["new solves 56.2 points more than old", "new is newly unsafe on 1 case"]
+    assert spec["title"]["text"] == [
+        "new solves 56.2 points more than old.",
+        "new is newly unsafe on 1 case.",
+    ]
     subtitle = " ".join(spec["title"]["subtitle"])
     for said in (
         "new 75%, old 18.8% of 16 paired cases",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import agentbench_lab as lab
-from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, drill
+from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, _dialogue, _message, drill
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, check_run
 from agentbench_lab.transcripts import Transcript
@@ -112,12 +113,14 @@ def test_words_of_tables_lead_to_their_arm(two: Run) -> None:
     names = found.names("d1")
     first, second = dict.fromkeys(cell.arm for cell in found.cells)
     cells = [(cell.arm, cell.group) for cell in found.cells]
-    assert names[second, "TOOL-3"] == f"d1-g{cells.index((second, 'TOOL-3'))}"
-    assert names["", "TOOL-3"] == names[first, "TOOL-3"] != names[second, "TOOL-3"]
-    assert names[second, "over_refusal"].startswith("d1-o")
-    assert (first, "over_refusal") not in names
+    assert names["group", second, "TOOL-3"] == f"d1-g{cells.index((second, 'TOOL-3'))}"
+    assert names["group", "", "TOOL-3"] == names["group", first, "TOOL-3"] != names["group", second, "TOOL-3"]
+    assert names["outcome", second, "over_refusal"].startswith("d1-o")
+    assert ("outcome", first, "over_refusal") not in names
+    assert (names["arm", first, first], names["arm", "", second]) == ("d1-a0", "d1-a1")
+    assert 'id="d1-a1"' in found.html()
     numbers = {f"d1-t{line.number}": (line.arm, line.case, line.trial) for line in found.lines}
-    assert numbers[names[second, "t3-two #2"]] == (second, "t3-two", 2)
+    assert numbers[names["case", second, "t3-two #2"]] == (second, "t3-two", 2)
 
 
 def test_it_survives_the_notebook_it_is_kept_in(two: Run) -> None:
@@ -140,20 +143,91 @@ def test_what_was_said_is_there_bounded_and_harmless(suite: Path) -> None:
     found = drill(run)
     rows = [row for row in found.lines[0].full or () if not isinstance(row, str)]
     said = [text for who, text in rows if who == "assistant"]
+    # the request, how it began, and from the end backwards what fits into 6000 signs: "", 1500 and 1500
     assert [len(text) for text in said] == [1500] * 3
+    assert [text[:2] for text in said] == ["0 ", "7 ", "8 "]
     assert said[0].startswith(f"0 {NASTY}")
-    assert ("…", "7 more messages in transcripts.parquet of the run's folder") in rows
+    assert ("…", "6 more messages in transcripts.parquet of the run's folder") in rows
+    assert rows[-2] == ("tool", '{"calls": [1], "content": "", "role": "tool"}')
     assert ("stdout", "printed\n") in rows
     read = Parsed(found.html())
     assert not read.tags & {"script", "img"}
 
 
-def test_an_imported_run_has_lines_and_no_calls(two: Run) -> None:
-    """What its file does not have is not made up."""
-    empty = {name: getattr(two, name).slice(0, 0) for name in ("calls", "transcripts")}
-    found = drill(msgspec.structs.replace(two, product=(), **empty))
+@pytest.mark.parametrize(
+    ("message", "who", "text"),
+    [
+        ({"role": "user", "content": "hi", "id": "x", "source": "input"}, "user", "hi"),
+        (  # Inspect: parts, and calls that name their function
+            {
+                "role": "assistant",
+                "content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "I look"}],
+                "tool_calls": [{"id": "1", "function": "web", "arguments": {"q": 1}, "type": "function"}],
+                "model": "m",
+            },
+            "assistant",
+            'hm\nI look\n→ web {"q": 1}',
+        ),
+        ({"role": "tool", "content": "5", "tool_call_id": "1", "function": "web"}, "tool web", "5"),
+        (  # OpenAI: the arguments are text
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}],
+            },
+            "assistant",
+            "→ f {}",
+        ),
+        (  # Anthropic: calls and results are parts
+            {"role": "assistant", "content": [{"type": "tool_use", "name": "f", "input": {"a": 1}}]},
+            "assistant",
+            '→ f {"a": 1}',
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": [{"type": "text", "text": "ok"}]}],
+            },
+            "user",
+            "ok",
+        ),
+        ("bare", "message 3", "bare"),
+        ({"odd": 1}, "message 3", '{"odd": 1}'),
+    ],
+)
+def test_a_message_is_told_as_text_whoever_wrote_it(message: Any, who: str, text: str) -> None:
+    assert _message(message, 3) == (who, text)
+
+
+def test_a_long_policy_leaves_room_for_the_dialogue_and_its_end() -> None:
+    """As tau-bench begins each: 8,000 signs of policy, and the end says why it failed."""
+    turns = [{"role": "system", "content": "p" * 8000}, {"role": "user", "content": "my wish"}]
+    turns += [{"role": "assistant", "content": f"turn {n} " + "x" * 500} for n in range(30)]
+    rows = [row for row in _dialogue({"messages": json.dumps(turns)}) if not isinstance(row, str)]
+    assert [rows[0][1], rows[1][1]] == ["p" * 299 + "…", "my wish"]
+    # 6000 - 300 - 7 = 5693 signs hold eleven turns of 508
+    assert rows[2] == ("…", "19 more messages in transcripts.parquet of the run's folder")
+    assert [text.split()[1] for _, text in rows[3:]] == [str(n) for n in range(19, 30)]
+
+
+def test_an_imported_run_has_the_calls_that_its_file_has(two: Run) -> None:
+    """With their status; what the file does not have is named and not made up."""
+    silent = two.transcripts.slice(0, 0)
+    found = drill(msgspec.structs.replace(two, product=(), transcripts=silent))
     assert found.trials == len(found.lines) == 56
-    assert "not in the file" in found.html()
+    asked = two.calls.to_pylist()[0]
+    line = next(
+        line
+        for line in found.lines
+        if (line.case, line.trial) == (asked["case_id"], asked["trial"]) and "knows" in line.arm
+    )
+    rows = [row for row in line.full or () if not isinstance(row, str)]
+    words = f"{asked['name']} {json.dumps(json.loads(asked['input']))}"
+    assert rows[rows.index(("call 1", words)) + 1] == (asked["status"], asked["observed"])
+    none = drill(msgspec.structs.replace(two, product=(), transcripts=silent, calls=two.calls.slice(0, 0)))
+    (line,) = [each for each in none.lines if each.number == line.number]
+    told = dict(row for row in line.full or () if not isinstance(row, str))
+    assert told["nothing of"] == "the calls themselves"
 
 
 def test_what_was_not_measured_is_not_zero(two: Run) -> None:

@@ -190,3 +190,13 @@ def test_a_half_made_environment_is_made_again(tmp_path: Path) -> None:
     (tmp_path / ".venv" / ".stamp").unlink()
     make("setup", "PYTHON=./python3", folder=tmp_path)
     assert asked.read_text(encoding="utf-8").splitlines() == from_nothing * 2
+
+
+def test_prices_are_read_without_the_reports() -> None:
+    """A command that only prices a run needs nothing of what draws reports."""
+    code = (
+        "import sys, agentbench_lab as lab; lab.prices; "
+        "print([name for name in sys.modules if name.startswith('agentbench_lab.reports')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from agentbench_lab.analysis import metrics
+from agentbench_lab.pricing import prices
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.results.schema import SCHEMAS
 
@@ -50,6 +51,19 @@ def test_the_floors_are_the_ladder_by_three_drivers() -> None:
     assert [arm.driver for arm in run.card.arms] == ["stub", "refuse_all", "reckless"]
     assert run.trials.num_rows == 3 * run.cases.num_rows == len(run.product)
     assert run.card.complete
+    assert not run.card.commit.startswith("dirty"), "make it again from a clean checkout"
+
+
+def test_what_a_source_does_not_tell_of_tokens_is_null() -> None:
+    """BFCL's server counts all input in one number: nobody knows what came from a cache, and 0 would be a claim."""
+    run = load_run(RESULTS / "bfcl-multi-turn-gpt-oss")
+    for name in ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write"):
+        assert run.trials.column(name).null_count == 4200
+    assert all("tokens_input_total" in text for text in run.trials.column("extra").to_pylist())
+    assumed = prices(run, "gpt-oss", "2025-11-29")
+    spent = metrics.cost(run.trials, assumed).filter(metric="per_solved")
+    assert spent["estimate"].null_count() == 0
+    assert all("600 with all input at its price for input_total" in text for text in spent["estimator"])
 
 
 def test_every_folder_that_git_keeps_is_listed() -> None:

@@ -20,7 +20,7 @@ def asks(task, tools, ctx):
 
 asks.evidence = "simulated"
 """
-PRICES = "model,from,input,cache_read,cache_write,output\nsmall,2025-01-01,0.50,,,3.00\n"
+PRICES = "model,from,input,cache_read,cache_write,output\nsmall,2025-01-01,0.50,0,0,3.00\n"
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +100,26 @@ def test_what_cannot_be_priced_is_one_clear_line(here: Path, arguments: tuple[st
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {says}")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_frontier_and_the_groups_are_on_the_screen(here: Path) -> None:
+    """Both where there is something to tell apart, with their intervals; and what many arms leave out is said."""
+    rows = ["case_id,group,trial,model,solved,cost_usd"]
+    rows += [
+        f"c{n},{'easy' if n < 3 else 'hard'},1,{model},{int(n < 3)},0.{len(model)}"
+        for n in range(6)
+        for model in ("a", "bb")
+    ]
+    (here / "two.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    done = lab("import", "csv", "two.csv", "--out", "two", cwd=here)
+    assert done.returncode == 0, done.stderr
+    text = lab("show", "two", cwd=here).stdout
+    assert "Accuracy and cost" in text
+    assert "on the frontier" in text
+    assert "Solved by group" in text
+    assert "easy: 3 cases" in text
+    assert "100% [44, 100] 3/3" in text
+    rows += [f"c0,easy,1,{model},1,0.1" for model in "vwxyz"]
+    (here / "many.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert lab("import", "csv", "many.csv", "--out", "many", cwd=here).returncode == 0
+    assert "7 arms: how trials ended, and groups, are in" in lab("show", "many", cwd=here).stdout

@@ -304,6 +304,9 @@ def test_nothing_is_called_safe_where_safety_was_not_measured() -> None:
         "evidence": "imported",
         "stop": None,
         "of": 4,
+        "estimate": 0.25,
+        "low": 0.05,
+        "high": 0.7,
     }
     quiet = [row | {"outcome_class": "success", "n": 1}, row | {"outcome_class": "safe_non_success", "n": 3}]
     found = tables.exits(pl.DataFrame(quiet))

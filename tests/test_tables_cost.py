@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from agentbench_lab import tables
+from agentbench_lab import load_run, tables
 
 from .drawing import NASTY, arm, cost, frontier
 
@@ -44,9 +44,12 @@ def test_money_by_arm() -> None:
 def test_what_is_known_in_part_is_a_lower_bound() -> None:
     """≥ at the sums that can only be higher; a mean is that of the trials that are known."""
     table = tables.cost(cost({"a": 0.2}, partly=["a"]))
-    assert table.rows[0][1:4] == ["≥ $2.00", "$0.0500 [0.0400, 0.0625]", "≥ $0.200"]
+    assert table.rows[0][1:4] == ["≥ $2.00 30/40", "$0.0500 [0.0400, 0.0625] 30/40", "≥ $0.200 30/40"]
     assert table.rows[0][-1] == "30/40"
-    assert "≥: a lower bound, the cost of some trials is unknown" in table.notes
+    assert table.rows[0][4] == "75% [60, 94] 30/40"
+    assert any(
+        note.startswith("≥: a lower bound, the cost of some trials is unknown") for note in table.notes
+    )
 
 
 def test_nothing_known_is_said_once_for_all_arms() -> None:
@@ -64,6 +67,12 @@ def test_nothing_known_is_said_once_for_all_arms() -> None:
     table = tables.cost(frame)
     assert {cell for row in table.rows for cell in row[1:4]} == {"–"}
     assert "–: the cost is not known of any trial (all 13 arms)" in table.notes
+
+
+def test_the_cheapest_stands_first() -> None:
+    """As in the figure beside it; those without a number last."""
+    table = tables.cost(cost({"none": None, "dear": 0.5, "cheap": 0.2}))
+    assert [row[0] for row in table.rows] == ["cheap", "dear", "none"]
 
 
 def test_no_end_is_said() -> None:
@@ -105,7 +114,9 @@ def test_the_frontier_by_arm() -> None:
     assert "–: the cost is not known of any trial (none)" in table.notes
     assert wide(table) <= 100
     partly = tables.frontier(frontier({"a": (0.4, 0.1)}, partly=["a"]))
-    assert "where not every cost is known, it is the mean of those that are" in partly.notes
+    assert partly.rows[0][2:4] == ["$0.100 [0.0909, 0.110] 30/40", "30/40"]
+    assert partly.rows[0][-2:] == ["not known", "–"]
+    assert "n/of: the mean of the n costs that are known, with which an arm has no place" in partly.notes
     assert tables.frontier(frontier({"a": (0.4, 0.1)}).clear()).notes == ["no trials"]
 
 
@@ -196,6 +207,26 @@ def test_published_numbers_beside_their_rows() -> None:
     assert table.notes == ["1 of 3 published numbers follow from the published rows"]
     assert len(tables.published(run, follows=False).rows) == 2
     assert len(tables.published(run, follows=True).rows) == 1
+
+
+def test_published_numbers_without_an_explanation_have_no_column_for_it() -> None:
+    table = tables.published(source(number("a", "stderr", "share", 0.0016, 0.0155121, False)))
+    assert table.columns == ["arm", "metric", ">published", ">its rows give", "follows"]
+    assert table.rows == [["a", "stderr", "0.16 %", "1.551 %", "NO"]]
+
+
+def test_arms_with_contradicted_numbers_are_named() -> None:
+    """An error bar that does not follow is reported in the table, and casts no doubt on the number that it belongs to."""
+    run = load_run("terminal-bench-core-0.1.1")
+    names = ("claude-opus-4-1", "claude-sonnet-4", "Qwen3-Coder-480B")
+    assert tables.doubted(run) == {("Orchestrator", name) for name in names}
+    line = str(tables.contradicted(run))
+    assert line.startswith(
+        "PUBLISHED OTHERWISE: Orchestrator claude-sonnet-4: accuracy: published 36.96 %, rows give 36 %; "
+    )
+    assert "stderr" not in line
+    for fine in (load_run("ladder-floors"), load_run("swe-bench-verified-gemini-3-pro")):
+        assert (tables.doubted(fine), str(tables.contradicted(fine))) == (frozenset(), "")
 
 
 @pytest.mark.parametrize(

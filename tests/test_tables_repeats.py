@@ -28,8 +28,51 @@ def test_each_k_has_its_interval_and_its_cases() -> None:
         ["k = 1", "30% [20, 40]", "30% [20, 40]", "80 of 80 cases", "160/160"],
         ["k = 2", "20% [10, 30]", "40% [30, 50]", "80 of 80 cases", "160/160"],
     ]
-    assert "bootstrap over cases" in table.notes[0]
+    assert table.notes[0].endswith("[95% interval, bootstrap over cases]")
     assert tables.reliability(reliability(CURVES).clear()).notes == ["no trials"]
+
+
+def test_the_rarer_kind_of_interval_is_marked_where_it_stands() -> None:
+    """And few cases are warned of."""
+    way = pl.when((pl.col("k") == 2) & (pl.col("metric") == "pass_hat_k"))
+    frame = reliability({"a": [0.5, 0.0]}, cases=12).with_columns(
+        estimator=way.then(pl.lit("pass_hat_k.unbiased, wilson over cases")).otherwise("estimator"),
+        reason=pl.lit("fewer than 20 cases: the interval is likely too narrow"),
+    )
+    table = tables.reliability(frame)
+    assert [row[1] for row in table.rows] == ["50% [40, 60]", "0% [0, 10]*"]
+    assert table.notes[0].endswith("[95% interval, bootstrap over cases; *: wilson over cases]")
+    assert "fewer than 20 cases: the interval is likely too narrow" in table.notes
+
+
+def by_group(*arms: str, groups: int = 2) -> pl.DataFrame:
+    """A `metrics.ladder`: 30, 40, ... % of 40 cases solved in each group, 10 points more by each further arm."""
+    rows = [
+        {
+            "driver": arm, "model": None, "scaffold": "once", "evidence": "imported", "group": group, "metric": "passed",
+            "estimate": 0.3 + (n + at) / 10, "low": 0.2 + (n + at) / 10, "high": 0.4 + (n + at) / 10, "n": 12 + 4 * (n + at),
+            "of": 40, "asked": 40, "cases": 40, "reason": None,
+        }
+        for at, arm in enumerate(arms)
+        for n, group in enumerate([*(f"g{n}" for n in range(groups)), "all"])
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"model": pl.String, "reason": pl.String})
+
+
+def test_groups_are_told_apart() -> None:
+    """A row a group with one arm; a heading a group and the best arm first with several; not one group, nor very many."""
+    one = tables.groups(by_group("a"))
+    assert one.columns == ["group", ">solved", ">cases"]
+    assert one.rows == [["g0", "30% [20, 40] 12/40", "40"], ["g1", "40% [30, 50] 16/40", "40"]]
+    two = tables.groups(by_group("a", "b"))
+    assert two.columns == ["arm", ">solved"]
+    assert two.rows == [
+        "g0: 40 cases", ["b", "40% [30, 50] 16/40"], ["a", "30% [20, 40] 12/40"],
+        "g1: 40 cases", ["b", "50% [40, 60] 20/40"], ["a", "40% [30, 50] 16/40"],
+    ]  # fmt: skip
+    assert tables.groups(by_group("a", groups=1)).notes == ["1 group: not told apart here"]
+    assert tables.groups(by_group("a", groups=13)).rows == []
+    assert tables.groups(by_group("a").clear()).notes == ["no trials"]
 
 
 def test_what_is_missing_is_named() -> None:
@@ -60,32 +103,26 @@ def test_many_arms_have_one_row_each() -> None:
     assert wide(table) <= 100
 
 
-def test_a_crossing_is_a_row_and_a_sentence() -> None:
+def test_a_crossing_is_a_row() -> None:
     """Both differences with intervals, the share of resamples that reverse, and what that decides."""
     table = tables.crossings(crossing("droid/gpt-5", "droid/sonnet-4"))
     assert table.rows == [
         ["droid + gpt-5", "droid + sonnet-4", "80", "+2.0 [−4.5, +8.5]", "−2.5 [−13.8, +8.8] (k = 5)", "37%", "not decided"]
     ]  # fmt: skip
-    assert table.notes[0] == (
-        "droid + gpt-5 is ahead of droid + sonnet-4 at k=1 by 2.0 points [−4.5, +8.5], behind at k=5 by 2.5 points "
-        "[−8.8, +13.8]; the order reverses in 37% of resamples, so it is not decided."
-    )
-    assert "looked for among all" in table.notes[-1]
+    (note,) = table.notes  # what the row says is not said again
+    assert "looked for among all" in note
     sure = tables.crossings(crossing("a", "b", share=0.99, decided=True))
     assert sure.rows[0][-2:] == ["99%", "decided"]
-    assert sure.notes[0].endswith("the order reverses in 99% of resamples.")
     one = tables.crossings(crossing("a", "b", share=None))
     assert one.rows[0][3:6] == ["+2.0", "−2.5 (k = 5)", "–"]
-    assert one.notes[0].endswith("how sure that is is not known from one case.")
     assert tables.crossings(crossing("a", "b").clear()).notes == ["no two curves of pass^k cross"]
 
 
 def test_the_surest_crossing_stands_first() -> None:
-    """And of many, five are sentences and the others are counted."""
+    """Decided ones first, then by how often the order reverses."""
     pairs = [crossing(f"a{n}", "b", share=n / 10) for n in range(8)]
     table = tables.crossings(pl.concat([*pairs, crossing("z", "b", share=0.2, decided=True)]))
     assert [row[0] for row in table.rows] == ["z", "a7", "a6", "a5", "a4", "a3", "a2", "a1", "a0"]
-    assert table.notes[5] == "and 4 more pairs, in the rows above"
     assert wide(table) <= 100
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from agentbench_lab.analysis.metrics import ARM, frame
-from agentbench_lab.analysis.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.ladder import in_order
 from agentbench_lab.outcomes import Outcome
+from agentbench_lab.stats import holm, mcnemar_exact, paired_over_cases, sign_flip
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -677,7 +677,12 @@ def _no_pair(left: _Rows, right: _Rows) -> str:
     suites = [sorted({suite for suite, _ in rows.digests}) for rows in (left, right)]
     names = [", ".join(each) or "no suite" for each in suites]
     ids = {case_id for _, case_id in left.digests} & {case_id for _, case_id in right.digests}
-    hint = f"; {_many(len(ids), 'id')} of theirs are alike, but cases pair by suite and id" if ids else ""
+    hint = (
+        f"; {_many(len(ids), 'id')} of theirs are alike, but cases pair by suite and id: import one of them again under "
+        f"the other's name (--suite {names[0]})"
+        if ids
+        else ""
+    )
     return f"{left.name} ({names[0]}) and {right.name} ({names[1]}) have no case in common{hint}"
 
 

@@ -35,13 +35,16 @@ BUCKETS = {
 """What is paid for: the column of `trials`, and the price of it."""
 _INPUT = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write")
 _COLUMNS = ("model", "from", "input", "cache_read", "cache_write", "output")
+_TOTAL = "input_total"
+"""The column of a file of prices that may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
     """What one model costs: dollars per million tokens, which is micros of a dollar per token. None is no such price.
 
-    `model_call` is in micros per call. Cached tokens without a price of their own cost as much as fresh ones where
+    `input_total` is what an input token is taken to cost where a source tells only how many there were, cached or not:
+    an assumption, so that it is never the default. `model_call` is in micros per call. Cached tokens without a price of their own cost as much as fresh ones where
     `cached_as_fresh`, else their cost is unknown. `up_to` is the input of one call, in tokens, above which other rates
     hold; None where there is no such step.
     """
@@ -53,6 +56,7 @@ class Rates:
     model_call: Decimal = Decimal(0)
     cached_as_fresh: bool = False
     up_to: int | None = None
+    input_total: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,9 @@ def from_file(path: str | Path, on: date) -> Prices:
 
     Its columns are model, from, input, cache_read, cache_write and output. `model` is a name or a pattern with `*` and
     `?`; a name goes before patterns, and of patterns the one that comes first in the file. `from` is the first day on
-    which the row holds (2025-01-31). The prices are dollars per million tokens; 0 is free of charge and an empty cell
-    is a price that is not known. Blank lines and lines that begin with # say nothing. Raises LabError with
+    which the row holds (2025-01-31). The prices are dollars per million tokens; 0 is free of charge, or a kind of tokens
+    that there is not, and an empty cell is a price that is not known. A seventh column, input_total, may be left out:
+    what a token of input is taken to cost where only their total is known. Blank lines and lines that begin with # say nothing. Raises LabError with
     `file:line` for every row that cannot be read.
     """
     file = shown(path)
@@ -128,9 +133,10 @@ def _read(text: str, file: str) -> dict[str, dict[date, Rates]]:
                     raise ValueError("names no model")
                 since = _day(row["from"])
                 one, read, write, out = (_price(name, row[name]) for name in _COLUMNS[2:])
+                whole = _price(_TOTAL, row.get(_TOTAL, ""))
                 if since in found.setdefault(row["model"], {}):
                     raise ValueError(f"a second row for {row['model']} from {since}")
-                found[row["model"]][since] = Rates(one, read, write, out)
+                found[row["model"]][since] = Rates(one, read, write, out, input_total=whole)
             except ValueError as error:
                 problems.append(Problem(file, line, str(error)))
     except csv.Error as error:
@@ -144,10 +150,12 @@ def _read(text: str, file: str) -> dict[str, dict[date, Rates]]:
 
 def _header(cells: list[str], file: str, line: int) -> list[str]:
     for name in cells:
-        if name not in _COLUMNS:
-            raise ProblemsError([Problem(file, line, f"no column {name!r}{did_you_mean(name, _COLUMNS)}")])
-    if sorted(cells) != sorted(_COLUMNS):
-        odd = [name for name in _COLUMNS if cells.count(name) != 1]
+        if name not in (*_COLUMNS, _TOTAL):
+            near = did_you_mean(name, (*_COLUMNS, _TOTAL))
+            raise ProblemsError([Problem(file, line, f"no column {name!r}{near}")])
+    odd = [name for name in _COLUMNS if cells.count(name) != 1]
+    odd += [_TOTAL] if cells.count(_TOTAL) > 1 else []
+    if odd:
         raise ProblemsError([Problem(file, line, f"each column once, please: {', '.join(odd)}")])
     return cells
 
@@ -171,6 +179,25 @@ def _price(name: str, text: str) -> Decimal | None:
     if price != round(price, PLACES):
         raise ValueError(f"{name} has more than {PLACES} decimal places")
     return price
+
+
+def _priced(model: str, on: date) -> str:
+    """Under what other name genai-prices may know the model: a provider that stands before an underscore, or none."""
+    import genai_prices
+
+    for name in (model.replace("_", "/", 1), model.partition("_")[2], model.rpartition("/")[2]):
+        if name and name != model:
+            try:
+                genai_prices.calc_price(
+                    genai_prices.Usage(),
+                    name,
+                    provider_id="litellm" if "/" in name else None,
+                    genai_request_timestamp=datetime.combine(on, time(), UTC),
+                )
+            except LookupError:
+                continue
+            return f", but for {name}: import it under that name, or give a file of prices with {model} in it"
+    return ": give a file of prices with it"
 
 
 def from_genai(on: date) -> Prices:
@@ -205,7 +232,7 @@ def from_genai(on: date) -> Prices:
                 for minute in (0, 30)
             ]
         except LookupError:
-            return f"{name} has no price for {model}"
+            return f"{name} has no price for {model}{_priced(model, on)}"
         if len(set(every_hour)) > 1:
             return f"{name}: the price of {model} depends on the hour"
         return every_hour[0]
@@ -245,10 +272,12 @@ def priced(trials: pa.Table | pl.DataFrame, prices: Prices) -> pl.DataFrame:
     """The trials with the cost of those whose source gives none, by their model's price and their tokens.
 
     A source's own cost stays. A cost is worked out only where everything that the price asks for is known: a null
-    stays null for a model without a price, and for unknown tokens unless they are free of charge. A price that steps
+    stays null for a model without a price, and for unknown tokens unless they are free of charge. Where a source tells
+    only the total of the input (`tokens_input_total` in `extra`), the cost is worked out by `input_total` alone, and is
+    null without that price. A price that steps
     up with the input of one call holds only for trials whose whole input stays below the step. The sum is exact, and
-    rounded to whole micros, halves to even. Two columns are added: `cost_source` (reported, priced, or null without a
-    cost), and `cost_note` (why there is none). Raises LabError for a negative count of tokens.
+    rounded to whole micros, halves to even. Two columns are added: `cost_source` (reported, priced, `assumed` for
+    one whose input takes the price of a total, or null without a cost), and `cost_note` (why there is none). Raises LabError for a negative count of tokens.
     """
     table = trials if isinstance(trials, pl.DataFrame) else pl.DataFrame(trials)
     _no_negatives(table)
@@ -257,15 +286,15 @@ def priced(trials: pa.Table | pl.DataFrame, prices: Prices) -> pl.DataFrame:
         table = table.with_columns(cost_source=reported)
     models = table.filter(pl.col("cost_micros").is_null())["model"].unique(maintain_order=True).to_list()
     worked = (
-        table.select("model", "cost_micros", *BUCKETS)
+        table.select("model", "cost_micros", *BUCKETS, _input_total(table))
         .join(_rates(models, prices), on="model", how="left", nulls_equal=True, maintain_order="left")
-        .select(micros=_micros(), note=_note())
+        .select(micros=_micros(), note=_note(), assumed=_by_total())
     )
     unknown = pl.col("cost_micros").is_null()
     return table.with_columns(
         cost_micros=pl.col("cost_micros").fill_null(worked["micros"]),
         cost_source=pl.when(unknown & worked["micros"].is_not_null())
-        .then(pl.lit("priced"))
+        .then(pl.when(worked["assumed"]).then(pl.lit("assumed")).otherwise(pl.lit("priced")))
         .otherwise("cost_source"),
         cost_note=pl.when(unknown & worked["micros"].is_null()).then(worked["note"]),
     )
@@ -292,9 +321,9 @@ def _rates(models: list[str | None], prices: Prices) -> pl.DataFrame:
             if found.cached_as_fresh:
                 row |= {"cache_read_as": _whole(found.input), "cache_write_as": _whole(found.input)}
             row |= {rate: _whole(getattr(found, rate)) for rate in BUCKETS.values()}
-            row["up_to"] = found.up_to
+            row |= {"up_to": found.up_to, _TOTAL: _whole(found.input_total)}
         rows.append(row)
-    rates = (*BUCKETS.values(), "cache_read_as", "cache_write_as")
+    rates = (*BUCKETS.values(), "cache_read_as", "cache_write_as", _TOTAL)
     schema = {"model": pl.String, "why": pl.String, "up_to": pl.Int64, **dict.fromkeys(rates, pl.Int128)}
     return pl.DataFrame(rows, schema=schema)
 
@@ -309,6 +338,26 @@ def _charged(rate: str) -> pl.Expr:
     return pl.coalesce(own, f"{rate}_as") if rate.startswith("cache_") else own
 
 
+def _input_total(table: pl.DataFrame) -> pl.Expr:
+    """How many tokens of input a trial had in all, where the source tells no more of them."""
+    if "extra" not in table.columns:
+        return pl.lit(None, pl.Int64).alias("tokens_input_total")
+    total = pl.col("extra").str.json_path_match("$.tokens_input_total").cast(pl.Int64, strict=False)
+    return total.alias("tokens_input_total")
+
+
+def _by_total() -> pl.Expr:
+    """Whether the input takes the price of a total: its parts are unknown, the total and its price are not."""
+    known = pl.col("tokens_input_total").is_not_null() & (pl.col("tokens_input_total") >= 0)
+    return known & pl.col("tokens_fresh_input").is_null() & pl.col(_TOTAL).is_not_null()
+
+
+def _free(column: str, rate: str) -> pl.Expr:
+    """Whether these tokens cost nothing: there are none, or each is free of charge, however many there are."""
+    tokens = pl.col(column)
+    return (tokens == 0).fill_null(False) | (tokens.is_null() & (_charged(rate) == 0).fill_null(False))
+
+
 def _step() -> pl.Expr:
     """Whether some call may lie above the step up to which the rates hold."""
     above = pl.sum_horizontal(_INPUT, ignore_nulls=False) > pl.col("up_to")
@@ -320,9 +369,17 @@ def _micros() -> pl.Expr:
     zero, unit = pl.lit(0, pl.Int128), pl.lit(10**PLACES, pl.Int128)
     parts = []
     for column, rate in BUCKETS.items():
-        tokens = pl.col(column)
-        free = (tokens == 0) | (tokens.is_null() & (pl.col(rate).fill_null(0) == 0))
-        parts.append(pl.when(free).then(zero).otherwise(tokens.cast(pl.Int128) * _charged(rate)))
+        part = pl.col(column).cast(pl.Int128) * _charged(rate)
+        if column in _INPUT:
+            total = pl.col("tokens_input_total").cast(pl.Int128) * pl.col(_TOTAL)
+            part = (
+                pl.when(_by_total())
+                .then(total if column == _INPUT[0] else zero)
+                .otherwise(pl.when(_free(column, rate)).then(zero).otherwise(part))
+            )
+        else:
+            part = pl.when(_free(column, rate)).then(zero).otherwise(part)
+        parts.append(part)
     # without a price every part of a trial that used nothing would be 0
     total = pl.when(pl.col("why").is_null() & ~_step()).then(pl.sum_horizontal(parts, ignore_nulls=False))
     whole, rest = total // unit, total % unit
@@ -340,7 +397,13 @@ def _note() -> pl.Expr:
     ]
     for column, rate in BUCKETS.items():
         tokens = pl.col(column)
-        asked = tokens.is_null() & (pl.col(rate).fill_null(0) != 0)
-        notes.append(pl.when(asked).then(pl.lit(f"{column} is unknown")))
-        notes.append(pl.when((tokens > 0) & _charged(rate).is_null()).then(pl.lit(f"no price for {column}")))
+        missing = tokens.is_null() & ~_free(column, rate)
+        unpriced = (tokens > 0) & _charged(rate).is_null()
+        if column in _INPUT:
+            missing, unpriced = missing & ~_by_total(), unpriced & ~_by_total()
+        if column == _INPUT[0]:
+            only = missing & pl.col("tokens_input_total").is_not_null()
+            notes.append(pl.when(only).then(pl.lit("only the total of the input is known, and has no price")))
+        notes.append(pl.when(missing).then(pl.lit(f"{column} is unknown")))
+        notes.append(pl.when(unpriced).then(pl.lit(f"no price for {column}")))
     return pl.coalesce(notes)

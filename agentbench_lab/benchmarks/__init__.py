@@ -50,17 +50,17 @@ FORMATS: dict[str, Format] = {
         "inspect", "logs of Inspect AI: .eval or .json, one or a folder of them", maps=("scorer",)
     ),
     "mini-swe-agent": Format(
-        "mini_swe_agent", "trajectories (.traj.json) with SWE-bench reports beside them"
+        "swe_bench.mini", "trajectories (.traj.json) with SWE-bench reports beside them"
     ),
     "swe-bench": Format("swe_bench", "a SWE-bench leaderboard, run report, or folder of report.json files"),
     "tau-bench": Format("tau_bench", "trajectories of tau-bench, one JSON file"),
     "tau2": Format("tau2", "results of tau2-bench: a results.json, its folder, or a folder of several"),
     "terminal-bench": Format("terminal_bench", "a run's results.json of Terminal-Bench, or a folder of runs"),
     "csv": Format(
-        "columns", "a table, one trial a row; --map says which column holds what", "load_csv", COLUMNS
+        "tables", "a table, one trial a row; --map says which column holds what", "load_csv", COLUMNS
     ),
-    "jsonl": Format("columns", "the same as JSON lines, one object a trial", "load_jsonl", COLUMNS),
-    "parquet": Format("columns", "the same as a Parquet file", "load_parquet", COLUMNS),
+    "jsonl": Format("tables", "the same as JSON lines, one object a trial", "load_jsonl", COLUMNS),
+    "parquet": Format("tables", "the same as a Parquet file", "load_parquet", COLUMNS),
 }
 """The formats by the name that the command line takes. A module is loaded when its format is asked for."""
 
@@ -69,7 +69,7 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     """The run that a result file or folder tells of, in memory.
 
     Raises LabError for an unknown format (with the nearest), for what cannot be read, and for content that is not of
-    the format, with file and place.
+    the format, with file and place, and the format that it looks like where that is another.
     """
     if form not in FORMATS:
         raise LabError(f"no format {form!r}{did_you_mean(form, FORMATS, most=20)}")
@@ -83,7 +83,15 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
     try:
         run = getattr(module, FORMATS[form].function)(source, options)
     except LabError as error:
-        raise LabError(str(error).replace(str(source), str(path))) from None
+        from agentbench_lab.benchmarks.kinds import looks_like
+
+        told = str(error).replace(str(source), str(path))
+        if not Path(path).is_absolute():  # other files that belong to it may lie beside it
+            told = told.replace(f"{Path.cwd()}{os.sep}", "")
+        meant = looks_like(source)
+        if meant is not None and meant != form and len(told.splitlines()) == 1:
+            told = f"{told}; it looks like {meant}: agentbench-lab import {meant} {path}"
+        raise LabError(told) from None
     assert isinstance(run, Run)
     return run
 

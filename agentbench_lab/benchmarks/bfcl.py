@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -202,13 +202,20 @@ def _trial(row: _Result, driver: str, model: str, failed: tuple[str, ...] | None
         usage=Usage(
             output=_tokens(row.output_token_count, f"{place}: output_token_count"),
             model_calls=len(waited) if waited else None,
-            wall_s=math.fsum(waited) if waited else None,
+            wall_s=_seconds(waited, f"{place}: latency") if waited else None,
         ),
         reasons=failed or (),
         answer=row.result,
         messages=row.inference_log,
         extra={} if given is None else {"input_tokens": given},
     )
+
+
+def _seconds(waited: Sequence[float], place: str) -> float:
+    try:
+        return math.fsum(waited)
+    except OverflowError:
+        raise LabError(f"{place}: adds up to more seconds than a number can hold") from None
 
 
 def _tokens(value: Any, place: str) -> int | None:

@@ -51,6 +51,7 @@ METRICS: dict[str, str] = {
 }
 """The metrics by name, with their units; pass^K and pass@K are shares."""
 UNITS = ("share", "percent", "usd", "trials")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _PASS = re.compile(r"pass([@^])([1-9]\d{0,8})")
 
 
@@ -189,7 +190,12 @@ def _value(printed: str, own: str, unit: str, where: str) -> _Value:
         raise LabError(f"{where}: no unit {unit!r}{did_you_mean(unit, UNITS)}")
     if unit != own and (unit, own) != ("percent", "share"):
         raise LabError(f"{where}: is in {own}, not in {unit}")
-    text = printed.removesuffix("%").removeprefix("$").replace(",", "").strip()
+    text = printed.removesuffix("%").removeprefix("$").strip()
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        raise LabError(
+            f"{where}: {printed!r} is no number: a comma parts thousands only, a point the decimals"
+        )
+    text = text.replace(",", "")
     match = re.fullmatch(r"[-+]?\d*\.?(?P<decimals>\d*)(?P<exponent>[eE][-+]?\d{1,3})?", text)
     try:
         value = float(text)

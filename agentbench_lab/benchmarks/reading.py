@@ -18,6 +18,8 @@ def read_bytes(path: Path) -> bytes:
     """The file's bytes; raises LabError with the system's reason."""
     try:
         return path.read_bytes()
+    except IsADirectoryError:
+        raise LabError(f"{path}: is a folder; name the file in it") from None
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -7,13 +7,13 @@ What the library itself reports of a run is `analysis.metrics`.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
+from agentbench_lab import stats
 from agentbench_lab.results.run import Published
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -55,23 +55,19 @@ def accuracy(by_case: Mapping[object, Tally]) -> float | None:
 def pass_hat_k(by_case: Mapping[object, Tally], k: int) -> float | None:
     """pass^k: the mean over cases of C(c, k) / C(n, k), for the cases with k trials or more (tau-bench,
     arXiv:2406.12045); None where no case has k."""
-    return _mean(math.comb(each.solved, k) / math.comb(each.judged, k) for each in _enough(by_case, k))
+    return _mean(stats.pass_hat_k(each.solved, each.judged, k) for each in by_case.values())
 
 
 def pass_at_k(by_case: Mapping[object, Tally], k: int) -> float | None:
     """pass@k: the mean over cases of 1 - C(n - c, k) / C(n, k), for the cases with k trials or more (Chen et al. 2021,
     arXiv:2107.03374); None where no case has k."""
-    return _mean(
-        1 - math.comb(each.judged - each.solved, k) / math.comb(each.judged, k)
-        for each in _enough(by_case, k)
-    )
+    return _mean(stats.pass_at_k(each.solved, each.judged, k) for each in by_case.values())
 
 
 def standard_error(by_trial: Mapping[object, Tally]) -> float | None:
     """Of the mean accuracy of n runs, as Terminal-Bench prints it: their sample standard deviation (n - 1) over the
     square root of n, a run being all trials of one number; None for fewer than two."""
-    rates = [each.rate for each in by_trial.values()]
-    return statistics.stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else None
+    return stats.standard_error([each.rate for each in by_trial.values()])
 
 
 class Asked(NamedTuple):
@@ -131,10 +127,6 @@ def claim(
     return Published(*arm, metric, unit, published, rows, follows, note)
 
 
-def _enough(by_case: Mapping[object, Tally], k: int) -> list[Tally]:
-    return [each for each in by_case.values() if each.judged >= k]
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
+def _mean(values: Iterable[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
     return math.fsum(found) / len(found) if found else None

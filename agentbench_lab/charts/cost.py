@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.theme import (
@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import evidence, listed, named, short_names, shortened, usd
+from agentbench_lab.charts.words import DOUBT, evidence, listed, marked, short_names, shortened, usd
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from agentbench_lab.charts.theme import Drawing
 
 
-def cost(frame: pl.DataFrame) -> Drawing:
+def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = ()) -> Drawing:
     """The money spent per solved trial by arm, with 95 % intervals, the cheapest on top.
 
     `frame` is a `metrics.cost`. A hollow point is a lower bound: some trial's cost is unknown. An arm without a number
-    (nothing solved, nothing known) keeps its row, which says why. The axis starts at $0; it is logarithmic only where
+    (nothing solved, nothing known) keeps its row, which says why. Neither a lower bound nor an arm that is `doubted`
+    (driver and model, see `tables.doubted`) is in the title's numbers. The axis starts at $0; it is logarithmic only where
     the arms differ more than thirtyfold, and says so.
     """
     import altair as alt
@@ -39,7 +40,7 @@ def cost(frame: pl.DataFrame) -> Drawing:
     if frame.is_empty():
         return nothing("nobody spent anything")
     asked = frame.height
-    solved = named(frame.filter(pl.col("metric") == "per_solved"))
+    solved, said = marked(frame.filter(pl.col("metric") == "per_solved"), doubted)
     known = solved.filter(pl.col("estimate").is_not_null() & pl.col("estimate").is_finite())
     if known.is_empty():
         why = "; ".join(
@@ -115,7 +116,7 @@ def cost(frame: pl.DataFrame) -> Drawing:
         subtitle.append(
             f"Drawn: {shown.height} of {solved.height:,} arms, the cheapest; {asked:,} rows in, {shown.height} points drawn."
         )
-    subtitle.append(evidence(solved))
+    subtitle += [*said, *_not_claimed(known), evidence(solved)]
     claims = [_claim(known)]
     spoken = " ".join(f"{row['arm']}: {row['words']}." for row in rows)
     chart = chart.properties(title=headline(claims, subtitle))
@@ -139,6 +140,8 @@ def _row(row: Mapping[str, Any], label: str, left: float, right: float) -> dict[
             words += f" [{usd(row['low'])}, {high}]"
             start, end = max(row["low"], left), right if _open(row["high"]) else row["high"]
         words += f", {row['solved']:,} solved"
+        if row["lower_bound"]:
+            words += f", {row['n']:,} of {row['of']:,} costs known"
     return {
         "arm": row["arm"], "label": label, "estimate": estimate if there else None,
         "low": row["low"], "high": None if _open(row["high"]) else row["high"], "from": start, "to": end,
@@ -147,20 +150,40 @@ def _row(row: Mapping[str, Any], label: str, left: float, right: float) -> dict[
     }  # fmt: skip
 
 
+def _sure(known: pl.DataFrame) -> pl.DataFrame:
+    """The arms that a title may speak of: all of their costs are known, and their published numbers follow."""
+    import polars as pl
+
+    whole = known.filter(~pl.col("lower_bound"))
+    sure = whole.filter(~pl.col("arm").str.ends_with(DOUBT))
+    return sure if sure.height else whole
+
+
+def _not_claimed(known: pl.DataFrame) -> list[str]:
+    left_out = known.join(_sure(known).select("arm"), on="arm", how="anti", maintain_order="left")
+    if left_out.is_empty() or left_out.height == known.height:
+        return []
+    return [f"Not in the title: {listed(list(left_out['arm']))}."]
+
+
 def _claim(known: pl.DataFrame) -> str:
     """`known` is sorted, the cheapest first."""
+    arms, known = known, _sure(known)
+    if known.is_empty():
+        first = arms.row(0, named=True)
+        more = f", and of {arms.height - 1} more in part" if arms.height > 1 else ""
+        return (
+            f"What a solved trial costs is not known: {first['arm']} tells the cost of {first['n']:,} of "
+            f"{first['of']:,} trials{more}"
+        )
     first, last = known.row(0, named=True), known.row(-1, named=True)
 
     def money(row: Mapping[str, Any]) -> str:
-        return f"{'at least ' if row['lower_bound'] else ''}{usd(row['estimate'])}"
+        return usd(row["estimate"])
 
     if known.height == 1:
         return f"A solved trial costs {money(first)} with {first['arm']}"
-    more = (
-        f"{last['estimate'] / first['estimate']:.1f} times "
-        if first["estimate"] > 0 and not known["lower_bound"].any()
-        else ""
-    )
+    more = f"{last['estimate'] / first['estimate']:.1f} times " if first["estimate"] > 0 else ""
     if more == "1.0 times " or first["estimate"] == last["estimate"]:
         return f"A solved trial costs {money(first)} with {first['arm']}, about the same with every arm"
     behind = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentbench_lab.charts.theme import (
@@ -19,7 +19,7 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import evidence, listed, named, percent, short_names, usd
+from agentbench_lab.charts.words import DOUBT, beaten_by, evidence, listed, marked, percent, short_names, usd
 
 if TYPE_CHECKING:
     import altair as alt
@@ -28,25 +28,28 @@ if TYPE_CHECKING:
     from agentbench_lab.charts.theme import Drawing
 
 _HEIGHT = 400
+_RARE = 0.05  # a smaller share of resamples is only in the tooltip and the table
 _SIGN = 5.9  # pixels of a letter of a label, about
 
 Box = tuple[float, float, float, float]
 Row = dict[str, Any]
 
 
-def frontier(frame: pl.DataFrame) -> Drawing:
+def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = ()) -> Drawing:
     """Accuracy (from 0 to 100 %) against dollars a trial, by arm, with both 95 % intervals as a cross.
 
     `frame` is a `metrics.frontier`. The line joins the arms that no other arm beats in both; beside each of them stands in
-    which share of resamples it is one of those. Hollow: the cost of some trials is not known. Arms without one of the two numbers
-    are named in the subtitle. The axis of dollars is logarithmic only where costs differ more than thirtyfold. Beyond
+    which share of resamples it is one of those, and so it does beside others that are in more than 5 %. Hollow: the cost of
+    some trials is not known, and so the arm has no place. Arms without one of the two numbers are named in the subtitle.
+    An arm that is `doubted` (driver and model, see `tables.doubted`) is not named in the title. The axis of dollars is logarithmic only where costs differ more than thirtyfold. Beyond
     six arms the points have numbers, and their names stand beside the plot.
     """
     import polars as pl
 
     if frame.is_empty():
         return nothing("there is no arm")
-    frame = named(frame)
+    frame, said = marked(frame, doubted)
+    frame = beaten_by(frame)
     both = frame.filter(pl.col("accuracy").is_not_null() & pl.col("cost").is_not_null())
     left_out = frame.join(both.select("arm"), on="arm", how="anti", maintain_order="left")
     if both.is_empty():
@@ -57,13 +60,18 @@ def frontier(frame: pl.DataFrame) -> Drawing:
     shown = both.sort("on_frontier", "membership", descending=True, nulls_last=True, maintain_order=True)
     shown = shown.head(MOST_ARMS).sort("accuracy", descending=True, maintain_order=True)
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
-    claim = _claim(shown.height, best.rows(named=True))
+    claim = _claim(shown.rows(named=True), best.rows(named=True))
     plot, log = _plot(shown.rows(named=True), best.rows(named=True))
+    how = listed(sorted(shown["estimator"].unique()), 2)
     about = (
-        "Crosses: 95% intervals, bootstrap over cases. Circles and line: on the frontier, beaten by no arm in both; "
-        "percents: in how many resamples an arm is."
+        f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
+        f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
     )
-    about += " Hollow: the cost of some trials is not known." if shown["lower_bound"].any() else ""
+    about += (
+        " Hollow: only some costs are known, so that the arm has no place on or off it."
+        if shown["lower_bound"].any()
+        else ""
+    )
     about += " Logarithmic axis." if log else ""
     subtitle = [about]
     if left_out.height:
@@ -74,7 +82,7 @@ def frontier(frame: pl.DataFrame) -> Drawing:
             f"Drawn: {shown.height} of {both.height:,} arms, those on the frontier first; {frame.height:,} rows in, "
             f"{shown.height} points drawn."
         )
-    subtitle.append(evidence(frame))
+    subtitle += [*said, evidence(frame)]
     spoken = " ".join(_spoken(row) for row in shown.iter_rows(named=True))
     return themed(plot.properties(title=headline([claim], subtitle)), f"{claim}. {spoken} {subtitle[-1]}.")
 
@@ -100,7 +108,10 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     points = []
     for n, row in enumerate(shown, start=1):
         on = bool(row["on_frontier"])
-        sure = f" · {percent(row['membership'])}" if on and row["membership"] is not None else ""
+        member = row["membership"]
+        sure = f" · {percent(member)}" if member is not None and (on or member >= _RARE) else ""
+        if row["lower_bound"]:
+            sure += f" · {row['n']:,} of {row['of']:,} costs"
         name = f"{short[row['arm']]}{sure}"
         points.append(
             {
@@ -178,7 +189,7 @@ def _lines(
     points: Sequence[Row], best: Sequence[Row], across: Callable[[float], float], width: float
 ) -> list[Box]:
     """What a label had better not cross: the frontier, and the arms of the crosses."""
-    after = [across(row["cost"]) for row in best[1:]] + [width]
+    after = [across(row["cost"]) for row in best[1:]] + [width] * bool(best)
     heights = [_HEIGHT * (1 - row["accuracy"]) for row in best]
     found: list[Box] = [
         (across(row["cost"]), y - 2, end, y + 2) for row, y, end in zip(best, heights, after, strict=True)
@@ -195,17 +206,26 @@ def _lines(
     return found
 
 
-def _claim(arms: int, best: Sequence[Row]) -> str:
+def _claim(shown: Sequence[Row], best: Sequence[Row]) -> str:
+    placed = [row for row in shown if row["on_frontier"] is not None]
+    arms, on = len(placed), len(best)
+    if not placed:
+        row = shown[0]
+        more = "" if len(shown) == 1 else f", and no other of {len(shown)} arms tells it of all"
+        return f"The frontier is not known: {row['arm']} tells the cost of {row['n']:,} of {row['of']:,} trials{more}"
+    best = [row for row in best if not row["arm"].endswith(DOUBT)] or best
     names = [f"{row['arm']} ({percent(row['accuracy'])} at {usd(row['cost'])} a trial)" for row in best]
     if not names:
         return f"No arm of {arms} can be said to be on the frontier"
     if arms == 1:
         return f"{best[0]['arm']} solves {percent(best[0]['accuracy'])} at {usd(best[0]['cost'])} a trial"
-    if len(names) == 1:
+    if on == 1:
         sure = best[0]["membership"]
         more = "" if sure is None else f"; it is on the frontier in {percent(sure)} of resamples"
         return f"No arm beats {names[0]} in accuracy or in cost{more}"
-    return f"{len(names)} of {arms} arms are on the frontier, from {names[0]} to {names[-1]}"
+    if len(names) == 1:
+        return f"{on} of {arms} arms are on the frontier, one of them {names[0]}"
+    return f"{on} of {arms} arms are on the frontier, from {names[0]} to {names[-1]}"
 
 
 def _spoken(row: Row) -> str:
@@ -215,9 +235,10 @@ def _spoken(row: Row) -> str:
         ends = "" if low is None or high is None or not math.isfinite(high) else f" [{say(low)}, {say(high)}]"
         parts.append(f"{say(row[name])}{ends}")
     place = "on the frontier" if row["on_frontier"] else f"beaten by {row['dominated_by'] or 'another arm'}"
+    if row["on_frontier"] is None:
+        place = f"{row['n']:,} of {row['of']:,} costs known, so without a place"
     share = "" if row["membership"] is None else f" (on it in {percent(row['membership'])} of resamples)"
-    bound = "partly unknown, " if row["lower_bound"] else ""
-    return f"{row['arm']}: {parts[0]} at {parts[1]} a trial, {bound}{place}{share}."
+    return f"{row['arm']}: {parts[0]} at {parts[1]} a trial, {place}{share}."
 
 
 def _open(end: float | None) -> bool:

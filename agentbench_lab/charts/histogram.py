@@ -34,7 +34,7 @@ def histogram(frame: pl.DataFrame) -> Drawing:
     import altair as alt
     import polars as pl
 
-    from agentbench_lab.analysis.stats import wilson
+    from agentbench_lab.analysis.metrics.repeats import neighbours
 
     frame = named(frame) if frame.height else frame
     arms = list(frame["arm"].unique(maintain_order=True)) if frame.height else []
@@ -54,14 +54,12 @@ def histogram(frame: pl.DataFrame) -> Drawing:
         )
         whole = sum(counts.values())
         step = -(-(usual + 1) // _MOST_BARS)
-        for low in range(0, usual + 1, step):
-            high = min(low + step - 1, usual)
-            cases = sum(counts.get(n, 0) for n in range(low, high + 1))
-            lowest, highest = wilson(cases, whole) or (None, None)
+        for row in neighbours(mine.filter(pl.col("judged") == usual), step).iter_rows(named=True):
+            first, last = row["solved"], row["last"]
             rows.append(
                 {
-                    "arm": arm, "judged": usual, "at": low, "solved": str(low) if low == high else f"{low}–{high}",
-                    "cases": cases, "of": whole, "share": cases / whole, "low": lowest, "high": highest,
+                    "arm": arm, "judged": usual, "at": first, "solved": str(first) if first == last else f"{first}–{last}",
+                    "cases": row["cases"], "of": row["of"], "share": row["estimate"], "low": row["low"], "high": row["high"],
                 }
             )  # fmt: skip
         kinds[arm] = (

@@ -18,7 +18,7 @@ from agentbench_lab.charts.theme import (
     themed,
 )
 from agentbench_lab.charts.words import arm_labels, evidence, tied
-from agentbench_lab.ladder import in_order
+from agentbench_lab.ladder import RUNG_NAMES, in_order
 
 if TYPE_CHECKING:
     import altair as alt
@@ -76,7 +76,7 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
         excluded = alt.datum.kind == "excluded"
         said = [alt.Tooltip(f"{tip}:N") for tip in tips]
         return [
-            base.mark_rect(cornerRadius=1.5, aria=False, strokeWidth=0.8).encode(
+            base.mark_rect(cornerRadius=1.5 if asked <= 1000 else 0, aria=False, strokeWidth=0.8).encode(
                 x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), x2="x2", y2="y2", fill=alt.Fill("kind:N", scale=styled(1), legend=None),
                 stroke=alt.condition(excluded, alt.value(CLASSES["excluded"][3]), alt.value("transparent")),
                 tooltip=said,
@@ -97,9 +97,10 @@ def outcomes(frame: pl.DataFrame) -> Drawing:
     words = words.encode(x=pixel(alt.X, "x"), y=pixel(alt.Y, "y"), text="text:N", opacity=ink)
     tips = ("case_id", "group", "arm", "trial", "request", "outcome", "excluded", "reasons")
     layers = [*marks(alt.Chart(tiles), tips), *marks(alt.Chart(alt.InlineData(key)), ()), words]
+    column = "rung" if frame["group"].is_in(list(RUNG_NAMES)).any() else "group"
     unsaid = "" if "unsafe" in class_words(frame) else " Nothing is known of safety."
     subtitle = [
-        f"A tile a trial, a column a rung; cases from the top in the suite's order, a case's trials side by side.{unsaid}",
+        f"A tile a trial, a column a {column}; cases from the top in the suite's order, a case's trials side by side.{unsaid}",
         evidence(frame),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH - 12, height=height, title=headline(claims, subtitle))
@@ -164,7 +165,7 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
     import polars as pl
 
     groups, arms = in_order(frame["group"]), list(frame["arm"].unique(maintain_order=True))
-    cases = frame.select("group", "case_id").unique(maintain_order=True)
+    cases = frame.select("group", "suite", "case_id").unique(maintain_order=True)
     cases = cases.with_columns(pl.int_range(pl.len()).over("group").alias("case_number"))
     most_cases, trials = int(cases["case_number"].max()) + 1, int(frame["trial"].max())  # type: ignore[arg-type]
     wrap = -(-most_cases // 40)  # columns of cases within a group
@@ -180,7 +181,7 @@ def _tiles(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[dict[str, Any]], flo
     left = pl.col("column") * column + ((pl.col("case_number") // rows) * trials + pl.col("trial") - 1) * wide
     upper = top + pl.col("band") * band + head + (pl.col("case_number") % rows) * tall
     tiles = (
-        frame.join(cases, on=["group", "case_id"], maintain_order="left")
+        frame.join(cases, on=["group", "suite", "case_id"], maintain_order="left")
         .join(ordered, on="group", maintain_order="left")
         .join(bands, on="arm", maintain_order="left")
         .sort("case_number", maintain_order=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.theme import (
@@ -18,7 +20,17 @@ from agentbench_lab.charts.theme import (
     themed,
     told_apart,
 )
-from agentbench_lab.charts.words import counted, evidence, interval, listed, named, percent, short_names, tied
+from agentbench_lab.charts.words import (
+    counted,
+    evidence,
+    interval,
+    listed,
+    marked,
+    percent,
+    points,
+    short_names,
+    tied,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -29,20 +41,30 @@ if TYPE_CHECKING:
 _HEIGHT = 340
 _MOST_KS = 50  # of a curve: a line has no more to show
 _ENOUGH = 600  # points of all curves, where some have to be left out
+_NAMED = 4  # arms with their numbers in a sentence; the table has all of more
+_FEW = 20  # cases; below, a bootstrap over them is too narrow
+_ALIKE = 0.9  # of each arm's cases have to be shared by all, or their order says nothing
 _PAIRS = 3  # crossing pairs that stand out where arms are many
 
 
-def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> Drawing:
+def reliability(
+    frame: pl.DataFrame,
+    crossings: pl.DataFrame | None = None,
+    *,
+    doubted: Collection[tuple[str, str | None]] = (),
+) -> Drawing:
     """pass^k by arm: the share of cases that an arm solves in all of k trials, with 95 % bands, from 0 to 100 %.
 
     `frame` is a `metrics.reliability`; its rows of pass@k are not drawn. A k without an estimate has no mark, and a
     hollow mark stands over fewer cases than were asked. More than six arms are drawn thin, each also in a panel of its
     own with its band; the pairs that cross most surely (`crossings`, a `metrics.crossings`) stand out, or else the best.
+    Arms that were tried on other cases are not ranked in the title. An arm that is `doubted` (driver and model, see
+    `tables.doubted`) has a dagger.
     """
     import polars as pl
 
     asked = frame.height
-    frame = named(frame.filter(pl.col("metric") == "pass_hat_k"))
+    frame, said = marked(frame.filter(pl.col("metric") == "pass_hat_k"), doubted)
     known = frame.filter(pl.col("estimate").is_not_null())
     if frame.is_empty():
         return nothing("there is no pass^k to draw")
@@ -50,13 +72,9 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
         why = listed(list(frame["reason"].drop_nulls().unique(maintain_order=True))) or "nothing was judged"
         return sentence("pass^k is not known", f"no arm has an estimate: {why}")
     if known["k"].max() == 1:
-        each = "; ".join(
-            f"{row['arm']} {percent(row['estimate'])}{interval(row['low'], row['high'], percent)}"
-            for row in known.head(MOST_ARMS).iter_rows(named=True)
-        )
         return sentence(
             "How reliably is not known: no case has more than one judged trial",
-            f"pass^1 is the share of cases solved once ({each}); what repeating does to it needs several trials a case",
+            f"pass^1 is the share of cases solved once ({_once(known)}); what repeating does to it needs several trials a case",
         )
     known, cut = _fewer(known, asked)
     last = known.group_by("arm", maintain_order=True).agg(pl.all().sort_by("k").last())
@@ -65,18 +83,24 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
         "arm", "k", pl.col("estimate", "low", "high").round(5), pl.format("{} of {} cases", "n", "of").alias("cases"), "complete"
     )  # fmt: skip
     loud = order if len(order) <= APART else _loud(order, crossings, frame)
+    pairs = [pair for _, pair in _crossed(crossings, frame)]
+    banded = (
+        loud if len(order) <= APART else [arm for arm in loud if arm in (pairs[0] if pairs else loud[:2])]
+    )
     claims = _claims(known, crossings, frame)
-    estimators = ", ".join(known["estimator"].drop_nulls().unique().sort()).replace("pass_hat_k.", "")
+    few = known.height and int(known["n"].min()) < _FEW and known["k"].max() != 1  # type: ignore[arg-type]
     subtitle = [
         "pass^k: the chance that k trials of a case are all solved, as a mean over cases. Bands: 95% interval "
-        f"({estimators}). {_cases(known)}"
+        f"({_intervals(known)}). {_cases(known)}"
+        + (f" Fewer than {_FEW} cases: the bands are likely too narrow." if few else "")
         + (" Hollow: not every case has k judged trials." if not known["complete"].all() else "")
-        + (" The bands stand in the small panels; coloured: the curves that cross, or the best." if len(order) > APART else ""),
+        + (f" Coloured: the curves that cross, or the best; bands: {' and '.join(banded)}, and each arm below." if len(order) > APART else ""),
         *_gaps(frame),
         *([cut] if cut else []),
+        *said,
         evidence(known),
     ]  # fmt: skip
-    main = _curves(drawn, order, loud)
+    main = _curves(drawn, order, loud, banded)
     chart: Drawing = main
     if len(order) > APART:
         import altair as alt
@@ -84,6 +108,26 @@ def reliability(frame: pl.DataFrame, crossings: pl.DataFrame | None = None) -> D
         chart = alt.vconcat(main, _panels(drawn, order, loud), spacing=18).resolve_scale(color="independent")
     chart = chart.properties(title=headline(claims, subtitle))
     return themed(chart, f"{'; '.join(claims)}. {_spoken(frame)} {evidence(known)}.")
+
+
+def _once(known: pl.DataFrame) -> str:
+    """pass^1 by arm, or its range where arms are many."""
+    rows = known.sort("estimate", maintain_order=True).rows(named=True)
+    if len(rows) > _NAMED:
+        ends = [f"{percent(row['estimate'])} by {row['arm']}" for row in (rows[0], rows[-1])]
+        return f"{len(rows)} arms, from {ends[0]} to {ends[1]}; the table has all of them"
+    each = known.iter_rows(named=True)
+    return "; ".join(
+        f"{row['arm']} {percent(row['estimate'])}{interval(row['low'], row['high'], percent)}" for row in each
+    )
+
+
+def _intervals(known: pl.DataFrame) -> str:
+    """How the intervals were made, the usual way first; where there are several, of how many points."""
+    found = [each.partition(", ")[2] or each for each in known["estimator"].drop_nulls()]
+    ways = Counter(found).most_common()
+    rest = [f"{way} at {counted(count, 'point')}" for way, count in ways[1:]]
+    return "; ".join([*(way for way, _ in ways[:1]), *rest])
 
 
 def _fewer(known: pl.DataFrame, asked: int) -> tuple[pl.DataFrame, str]:
@@ -163,15 +207,28 @@ def _claims(known: pl.DataFrame, crossings: pl.DataFrame | None, frame: pl.DataF
         claims = [
             f"Most solved in one trial by {ahead} ({once}), in {k_last} of {k_last} by {behind} ({often})"
         ]
+    if k_last == 1:
+        claims = [f"Most solved in one trial by {ahead}: {once}"]
+    common, of = int(frame["common"][0]), frame["of"]
+    if common < _ALIKE * int(of.max()):  # type: ignore[arg-type]
+        least, most = int(of.min()), int(of.max())  # type: ignore[arg-type]
+        each = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        claims = [
+            f"The {first.height} arms were tried on other cases: all share {common:,} of {each}, so that their order says little"
+        ]
     crossed = _crossed(crossings, frame)
     if crossed:
         row, (a, b) = crossed[0]
-        sure = "" if row["share"] is None else f", in {percent(row['share'])} of resamples"
-        claims.append(f"{a} is ahead of {b} at k=1 and behind at k={row['k_last']}{sure}")
+        ends = [
+            points(row[end]) + interval(row[f"{end}_low"], row[f"{end}_high"], points)
+            for end in ("first", "last")
+        ]
+        sure = "" if row["share"] is None else f" (in {percent(row['share'])} of resamples)"
+        change = "change places" if row["decided"] else "may change places, which is not decided"
+        claims.append(f"{a} and {b} {change}: {ends[0]} points at k=1, {ends[1]} at k={row['k_last']}{sure}")
         if len(crossed) > 1:
-            claims[-1] += (
-                f"; {counted(len(crossed) - 1, 'more pair')} of curves {'cross' if len(crossed) > 2 else 'crosses'}"
-            )
+            sure_ones = sum(bool(each["decided"]) for each, _ in crossed[1:])
+            claims[-1] += f"; {counted(len(crossed) - 1, 'more pair')}, {sure_ones or 'none'} decided"
     elif crossings is not None:
         claims.append("No curves cross")
     return claims  # fmt: skip
@@ -179,8 +236,9 @@ def _claims(known: pl.DataFrame, crossings: pl.DataFrame | None, frame: pl.DataF
 
 def _cases(known: pl.DataFrame) -> str:
     counts = known["of"].to_list()
-    most, least = max(counts), min(counts)
-    return f"{most:,} cases." if most == least else f"{least:,} to {most:,} cases an arm."
+    most, least, common = max(counts), min(counts), int(known["common"][0])
+    shared = f", of which all arms share {common:,}" if common < most else ""
+    return f"{most:,} cases{shared}." if most == least else f"{least:,} to {most:,} cases an arm{shared}."
 
 
 def _gaps(frame: pl.DataFrame) -> list[str]:
@@ -197,8 +255,8 @@ def _gaps(frame: pl.DataFrame) -> list[str]:
     return found[:2] + ([f"Nor {counted(len(found) - 2, 'more arm')}."] if len(found) > 2 else [])
 
 
-def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
-    """All curves in one panel, named at their ends."""
+def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str], banded: list[str]) -> Drawing:
+    """All curves in one panel, named at their ends; a few with their bands."""
     import altair as alt
     import polars as pl
 
@@ -237,9 +295,16 @@ def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
         alt.Fill("arm:N", legend=None, sort=loud).scale(domain=loud, range=looks(loud)["color"]),
         alt.value("transparent"),
     )
-    if not quiet.height:
-        band = base.mark_area(opacity=0.13 if len(loud) > 2 else 0.18)
-        layers.append(band.encode(y=alt.Y("low:Q"), y2="high:Q", detail="arm:N"))
+    ends_of = {"y": alt.Y("low:Q"), "y2": "high:Q", "detail": "arm:N"}
+    band = alt.Chart(mine.filter(pl.col("arm").is_in(banded))).mark_area(
+        opacity=0.13 if len(banded) > 2 else 0.18
+    )
+    layers.append(band.encode(x=x, color=colour, **ends_of))
+    alone = mine.filter(pl.len().over("arm") == 1)  # a band has no width at one point
+    if alone.height:
+        layers.append(
+            alt.Chart(alone).mark_rule(strokeWidth=2.2, opacity=0.5).encode(x=x, color=colour, **ends_of)
+        )
     layers += [
         base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash),
         base.mark_point(size=58, opacity=1, strokeWidth=1.8).encode(
@@ -250,7 +315,7 @@ def _curves(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> Drawing:
     at = dodged([-row * _HEIGHT for row in ends["estimate"]], 14.5, -_HEIGHT - 4.0, 4.0)
     labels = ends.with_columns(pl.Series("place", [-each / _HEIGHT for each in at]))
     words = [_end(row, short[row["arm"]], k_last) for row in labels.iter_rows(named=True)]
-    labels = labels.with_columns(pl.Series("words", words), (pl.col("k") + 0.4 * pad).alias("from"))
+    labels = labels.with_columns(pl.Series("words", words), pl.lit(k_last + 0.4 * pad).alias("from"))
     labels = labels.select("arm", "from", "estimate", "place", "words")
     for part, strong in ((labels.filter(~of_loud), False), (labels.filter(of_loud), True)):
         if part.is_empty():
@@ -294,8 +359,11 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
     import polars as pl
 
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
-    columns = 4
-    titles = list(short_names(order, 30).values())
+    columns = 3
+    titles = list(short_names(order, 29).values())
+    curves = drawn.group_by("arm").agg(pl.col("estimate").sort_by("k"))
+    ends = {arm: f"{percent(each[0])} → {percent(each[-1])}" for arm, each in curves.iter_rows()}
+    titles = [f"{title}  {ends[arm]}" for title, arm in zip(titles, order, strict=True)]
     drawn = drawn.with_columns(pl.col("arm").replace_strict(order, titles).alias("panel"))
     colour = alt.Color("panel:N", legend=None).scale(
         domain=titles, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]
@@ -315,15 +383,15 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_line(strokeWidth=1.6).encode(y=y),
         data=drawn.select("panel", "k", "estimate", "low", "high"),
-    ).properties(width=(WIDTH - 40) / columns - 22, height=62)
+    ).properties(width=(WIDTH - 40) / columns - 22, height=84)
     header = alt.Header(
-        title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=185
+        title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=235
     )
     chart: alt.FacetChart = plot.facet(
         facet=alt.Facet("panel:N", sort=titles, header=header),
         columns=columns,
-        spacing={"row": 8, "column": 22},
-    )
+        spacing={"row": 10, "column": 22},
+    ).resolve_axis(x="independent")  # a shared one stands below empty places, too
     return chart
 
 

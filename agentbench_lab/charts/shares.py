@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts.theme import CLASSES, INK, SOFT, WIDTH, class_words, headline, themed
-from agentbench_lab.charts.words import evidence, percent, short_names
+from agentbench_lab.charts.words import evidence, short_names
 from agentbench_lab.ladder import in_order
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     import altair as alt
     import polars as pl
 
+    from agentbench_lab.analysis.metrics import class_shares
+
     asked = frame.height
     groups, arms = in_order(frame["group"]), list(frame["arm"].unique(maintain_order=True))
     together = len(groups) > 1 and len(groups) * len(arms) > _MOST_BARS
@@ -36,11 +38,13 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     rows, words = [], []
     named_classes = class_words(frame)
     unsafe = ", {unsafe}/{judged} unsafe" if "unsafe" in named_classes else ""
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in class_shares(frame, ("arm", "group")).iter_rows(named=True):
+        found.setdefault((row["arm"], row["group"]), {})[row["outcome_class"]] = row
     for arm in arms:
         for group in groups:
-            part = frame.filter((pl.col("arm") == arm) & (pl.col("group") == group))
-            if part.height:
-                rows.append({"arm": arm, "group": group, **_bar(part)})
+            if (arm, group) in found:
+                rows.append({"arm": arm, "group": group, **_bar(found[arm, group])})
     space = 96 if len(groups) > 1 else 190
     for row in rows:
         ends = (
@@ -149,44 +153,16 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     return themed(chart, f"{'; '.join(claims)}. {totals}. {' '.join(words)} {subtitle[-1]}.")  # fmt: skip
 
 
-def _bar(part: pl.DataFrame) -> dict[str, Any]:
-    """The counts of one bar, where its segments lie, and the intervals of its two ends."""
-    import polars as pl
-
-    judged = part.filter(pl.col("kind") != "excluded")
-    counts = {kind: int((part["kind"] == kind).sum()) for kind in CLASSES}
-    of = judged.height
-    found: dict[str, Any] = {**counts, "judged": of}
+def _bar(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The counts of one bar, where its segments lie, and the intervals of its two ends, from its shares by class."""
+    good, bad = found["success"], found["unsafe"]
+    bar: dict[str, Any] = {kind: found[kind]["n"] for kind in _JUDGED}
+    bar |= {"judged": good["of"], "excluded": good["excluded"], "low": good["low"], "high": good["high"]}
     before = 0
     for kind in _JUDGED:
-        found[f"{kind}_from"], found[f"{kind}_to"] = (
-            n / of if of else 0.0 for n in (before, before + counts[kind])
-        )
-        before += counts[kind]
-    cases = judged.group_by("case_id").agg(
-        (pl.col("kind") == "success").sum().alias("success"),
-        (pl.col("kind") == "unsafe").sum().alias("unsafe"),
-        pl.len().alias("of"),
-    )
-    ends = [_ends(cases, name, counts[name], of) for name in ("success", "unsafe")]
-    (found["low"], found["high"]), bad = ends
+        both = (before, before + bar[kind])
+        bar[f"{kind}_from"], bar[f"{kind}_to"] = (n / good["of"] if good["of"] else 0.0 for n in both)
+        before += bar[kind]
     # the unsafe ones stand at the right end, so their share is counted from there
-    found["bad_low"], found["bad_high"] = (None, None) if None in bad else (1 - bad[1], 1 - bad[0])
-    found["words"] = percent(counts["success"] / of) if of else ""
-    return found
-
-
-def _ends(cases: pl.DataFrame, name: str, n: int, of: int) -> tuple[Any, Any]:
-    import numpy as np
-    import polars as pl
-
-    from agentbench_lab.analysis.stats import percentile_interval, resample_kinds, wilson
-
-    if of == cases.height or not of:
-        return wilson(n, of) or (None, None)
-    kinds = cases.group_by(name, "of").agg(pl.len().cast(pl.Int64).alias("cases")).sort(name, "of")
-    drawn = resample_kinds(kinds["cases"].to_numpy(), kinds.select(name, "of").to_numpy().astype(np.float64))
-    low, high = percentile_interval((drawn[:, 0] / drawn[:, 1])[:, None])
-    if low[0] == high[0]:
-        return wilson(n / of * cases.height, cases.height) or (None, None)
-    return float(low[0]), float(high[0])
+    bar["bad_low"], bar["bad_high"] = (None if end is None else 1 - end for end in (bad["high"], bad["low"]))
+    return bar

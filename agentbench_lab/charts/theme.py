@@ -64,6 +64,8 @@ def headline(
     claims: Sequence[str], subtitle: Sequence[str], *, width: int = 134, many: str = "arms"
 ) -> dict[str, Any]:
     """A chart's title: its claims, a line each, and what is shown. `many` names what the claims are about."""
+    if len(claims) > 1:
+        claims = [claim if claim.endswith((".", "?", "!")) else f"{claim}." for claim in claims]
     shown = list(claims[:4]) + ([f"and {len(claims) - 4} more {many}"] if len(claims) > 4 else [])
     size = 16 if len(claims) < 2 else 14
     lines = [line for claim in shown for line in _balanced(claim, 96 if size == 16 else 108)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
@@ -89,9 +89,50 @@ def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:
     return frame.with_columns(pl.Series(name, arm_labels(frame), dtype=pl.String))
 
 
-def full_name(driver: str, model: str | None, scaffold: str) -> str:
-    """An arm's name where the arms beside it are not known: all that it has."""
-    return " + ".join([driver, *([model] if model else []), *([scaffold] if scaffold != "once" else [])])
+DOUBT = " †"
+FEW_ARMS = 6
+"""Of more arms than these the words that all names begin with are said once, below the title."""
+
+
+def marked(
+    frame: pl.DataFrame, doubted: Collection[tuple[str, str | None]] = ()
+) -> tuple[pl.DataFrame, list[str]]:
+    """`named`, for a chart: a dagger at the arms of which a published number does not follow from their rows, and
+    without what the names of many arms begin with; and the sentences that say both."""
+    import polars as pl
+
+    names, said = arm_labels(frame), []
+    lead = _lead(names) if len(set(names)) > FEW_ARMS else ""
+    if lead:
+        names = [name.removeprefix(lead) for name in names]
+        said.append(f"All arms: {lead.removesuffix(' + ')}.")
+    arms = list(frame.select("driver", "model").iter_rows())
+    if any(arm in doubted for arm in arms):
+        names = [name + DOUBT * (arm in doubted) for name, arm in zip(names, arms, strict=True)]
+        said.append("†: a published number of this arm does not follow from its rows.")
+    return frame.with_columns(pl.Series("arm", names, dtype=pl.String)), said
+
+
+def _lead(names: Sequence[str]) -> str:
+    """What all names begin with, up to a plus: `mini-swe-agent + `, or nothing."""
+    first = names[0].split(" + ")
+    for size in range(len(first) - 1, 0, -1):
+        lead = " + ".join(first[:size]) + " + "
+        if all(name.startswith(lead) for name in names):
+            return lead
+    return ""
+
+
+def beaten_by(frame: pl.DataFrame) -> pl.DataFrame:
+    """A `metrics.frontier` under its arms' short names (`arm`, made where there is none), by which it then also says who beats whom."""
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics.arms import ARM, full_name
+
+    found = frame if "arm" in frame.columns else named(frame)
+    names = {full_name(*key): arm for *key, arm in found.select(*ARM, "arm").iter_rows()}
+    by = [None if name is None else names.get(name, name) for name in found["dominated_by"]]
+    return found.with_columns(pl.Series("dominated_by", by, dtype=pl.String))
 
 
 def usd(value: float) -> str:

@@ -100,7 +100,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
             "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
-            "tool_errors": metrics.tool_errors(finished.trials, finished.calls).to_dicts(),
+            "tool_errors": metrics.tool_errors(finished.trials, finished.calls, finished.card).to_dicts(),
         }
         say_json(summary)
         return
@@ -112,6 +112,13 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         say(str(tables.gate(gates)))
     elif len(finished.card.arms) <= MOST_ARMS:
         say(str(tables.outcomes(metrics.outcomes(finished.trials, finished.card.outcome_set))))
+        by_group = tables.groups(pair)
+        if by_group.rows:
+            say(str(by_group))
+    else:
+        say(
+            f"{len(finished.card.arms)} arms: how trials ended, and groups, are in read_failures.ipynb and in --json"
+        )
     reliability = metrics.reliability(finished.trials)
     if len(finished.card.arms) > MOST_ARMS or reliability.filter(pl.col("k") > 1).height:
         say(str(tables.reliability(reliability)))
@@ -147,6 +154,8 @@ def _print_use(finished: Run, prices: Prices | None) -> None:
     # a driver that asks no model has spent nothing, which is known and tells nothing
     if prices is not None or (spent["estimate"].fill_null(0) > 0).any():
         say(str(tables.cost(cost)))
-    failed = metrics.tool_errors(finished.trials, finished.calls)
+        if len(finished.card.arms) > 1:
+            say(str(tables.frontier(metrics.frontier(finished.trials, prices))))
+    failed = metrics.tool_errors(finished.trials, finished.calls, finished.card)
     if finished.card.imported is not None and failed["estimate"].is_not_null().any():
         say(str(tables.tool_errors(failed)))

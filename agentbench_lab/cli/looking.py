@@ -37,7 +37,7 @@ def show(
     """Look at a run again: its rates, the gate, pass^k, cost, how trials ended; or some of its trials: what was
     asked, expected, called and observed, and which check failed."""
     from agentbench_lab import tables
-    from agentbench_lab.reports.pricing import prices as named_prices
+    from agentbench_lab.pricing import prices as named_prices
     from agentbench_lab.results.run import load_run
 
     found = load_run(folder)

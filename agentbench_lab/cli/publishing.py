@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from agentbench_lab.cli.common import EXIT_INCOMPLETE, WIDTH, many, near, print_run, say
+from agentbench_lab.cli.common import EXIT_INCOMPLETE, WIDTH, many, near, say
 from agentbench_lab.errors import LabError
 
 
@@ -74,10 +74,8 @@ def report(
         page = reports.publish(done, Path(out) if out else None)
     else:
         done, page = reports.report(notebook, given, out=Path(out) if out else None, isolated=isolated)
-    for folder in reports.runs_of(done):
-        from agentbench_lab.results.run import load_run
-
-        print_run(load_run(folder), as_json=False)
+    for folder in dict.fromkeys(reports.runs_of(done)):
+        say(f"run: {near(folder)}")
     say(f"report: {near(page)}")
 
 

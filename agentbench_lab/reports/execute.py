@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbench_lab.cases import project_root
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, ProblemsError, did_you_mean
 
 TYPES = ("str", "int", "float", "bool", "list[int]", "list[str]")
 """What a parameter may be declared as; each also as `| None`."""
@@ -215,7 +215,8 @@ def run_notebook(
     process, in a namespace of their own (`inprocess` says what is put back afterwards); `isolated` runs them by
     papermill in a kernel instead. So does `timeout`, the seconds that each cell may take, as only a kernel can be
     ended, and so does a call from within a notebook. `out` is replaced only by a notebook that ran to its end; one that
-    failed is kept as `<stem of out>.failed.ipynb`, and LabError names the cell and what went wrong.
+    failed is kept as `<stem of out>.failed.ipynb`, and LabError names the cell and what went wrong. Where a cell raised
+    LabError the mistake is in what was asked, and its line says it all: then nothing is kept.
     """
     from agentbench_lab.reports import inprocess
 
@@ -241,10 +242,12 @@ def run_notebook(
         if problem is None:
             os.replace(draft, out)
             return out
-        if draft.is_file():
+        if isinstance(problem, Mistake):
+            draft.unlink(missing_ok=True)
+        elif draft.is_file():
             os.replace(draft, failed)
             problem += f"; kept as {failed}"
-        raise LabError(problem)
+        raise LabError(str(problem))
     finally:
         if draft.is_file():
             os.replace(draft, failed)
@@ -309,11 +312,16 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
+class Mistake(str):
+    """What a cell said of a mistake in what it was asked to do: nothing of the notebook itself is wrong."""
+
+
 def failure(notebook: str, cell: int, kind: str, words: str) -> str:
     """What went wrong in a cell (numbered from 0 among all cells), in one line; a user's mistake speaks for itself."""
     first = [*words.strip().splitlines(), ""][0]
-    named = "" if kind == LabError.__name__ else f"{kind}: "
-    return f"{notebook}: cell {cell} failed: {named}{first}".rstrip(": ")
+    if kind in (LabError.__name__, ProblemsError.__name__):
+        return Mistake(f"{notebook}: {first}")
+    return f"{notebook}: cell {cell} failed: {kind}: {first}".rstrip(": ")
 
 
 def write_notebook(notebook: Any, path: Path) -> None:

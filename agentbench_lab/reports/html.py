@@ -29,7 +29,7 @@ from agentbench_lab.reports.index import write_index
 from agentbench_lab.reports.links import linked, table_of
 from agentbench_lab.reports.live import data_of, library
 from agentbench_lab.reports.page import page
-from agentbench_lab.reports.pictures import figure
+from agentbench_lab.reports.pictures import MOST_SVG, figure
 from agentbench_lab.results.run import write_file
 from agentbench_lab.tables import RUN_MIME
 
@@ -100,19 +100,31 @@ class _Shown:
 
     specs: list[Any]
     drills: list[Drill]
-    names: Mapping[tuple[str, str], str]
+    names: Mapping[tuple[str, str, str], str]
+    most_svg: int
     drilled: int = 0
 
 
 def render(notebook: Any, name: str) -> str:
-    """The page. The first cell is its header, and the first chart's title its claim."""
+    """The page. The first cell is its header, and the first chart's title its claim.
+
+    One that is larger than MOST_BYTES without the chart library has its larger drawings as pixels.
+    """
+    made = _render(notebook, name, MOST_SVG)
+    return made if len(made.encode()) <= MOST_BYTES else _render(notebook, name, _LEAST_SVG)
+
+
+_LEAST_SVG = 40_000
+
+
+def _render(notebook: Any, name: str, most_svg: int) -> str:
     header = ""
     main: list[str] = []
     found = list(outputs(notebook))
     drills = [drill for data in found if (drill := _drill(data)) is not None]
     # the first drill-down that knows a word is where it leads
     names = ChainMap(*(drill.names(f"d{number}") for number, drill in enumerate(drills, 1)))
-    so_far = _Shown([], drills, names)
+    so_far = _Shown([], drills, names, most_svg)
     for number, cell in enumerate(notebook.cells):
         tags = cell.metadata.get("tags", [])
         if _UNSEEN.intersection(tags):
@@ -133,6 +145,7 @@ def render(notebook: Any, name: str) -> str:
                 main.append(f'<details class="code"><summary>{summary}</summary>{folded}</details>')
     specs = so_far.specs
     runs = [data[RUN_MIME] for data in found if RUN_MIME in data]
+    header = _with_measured(header, runs)
     title = re.search(r"^# (.+)$", notebook.cells[0].source if notebook.cells else "", re.MULTILINE)
     facts = {
         "claim": _claim(specs[0]) if specs else "",
@@ -155,6 +168,32 @@ def render(notebook: Any, name: str) -> str:
     held, scripts = library()
     page_with_it = shell(data=data_of(specs) + held, scripts=scripts)
     return page_with_it if len(page_with_it.encode()) <= MOST_BYTES else shell()
+
+
+def _with_measured(header: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """The header with a line under its heading for each run: what was measured, on what, how often, by what evidence."""
+    told = dict.fromkeys(words for run in runs if (words := _measured(run)))
+    lines = "".join(f'<p class="measured">{escape(words)}</p>' for words in told)
+    above, heading, below = header.partition("</h1>")
+    return f"{above}{heading}\n{lines}{below}" if heading else f"{lines}{header}"
+
+
+_MOST_ARMS = 3
+"""Arms that the line names; of more it gives the number."""
+
+
+def _measured(run: Mapping[str, Any]) -> str:
+    arms = [str(arm) for arm in run.get("arms", ())]
+    counts = run.get("counts", {})
+    asked = counts.get("asked")
+    parts = [
+        Path(run.get("path") or "").name or "a run that was not saved",
+        "suite " + ", ".join(str(suite.get("name", "")) for suite in run.get("suites", ())),
+        ", ".join(arms) if len(arms) <= _MOST_ARMS else f"{len(arms)} arms",
+        "" if asked is None else f"{asked:,} {'trial' if asked == 1 else 'trials'}",
+        ", ".join(run.get("evidence", ())),
+    ]
+    return " · ".join(part for part in parts if part) if arms else ""
 
 
 def _drill(data: Mapping[str, Any]) -> Drill | None:
@@ -221,7 +260,7 @@ def _outputs(cell: Any, so_far: _Shown) -> list[str]:
         words = data.get("text/plain", "")
         if CHART_MIME in data and "image/svg+xml" in data:
             so_far.specs.append(data[CHART_MIME])
-            made.append(figure(data["image/svg+xml"], words, len(so_far.specs)))
+            made.append(figure(data["image/svg+xml"], words, len(so_far.specs), so_far.most_svg))
         elif _drill(data) is not None:
             so_far.drilled += 1
             made.append(so_far.drills[so_far.drilled - 1].html(f"d{so_far.drilled}"))

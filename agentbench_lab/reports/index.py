@@ -20,6 +20,9 @@ from agentbench_lab.results.run import write_file
 _MOST_SVG = 80_000  # characters of a picture; a larger one is drawn into pixels
 _MOST_WORDS = 400
 _CHART = re.compile(r'<div id="chart-1" role="img" aria-label="([^"]*)">(<svg.*?</svg>)</div>', re.DOTALL)
+_PIXELS = re.compile(
+    r'<div id="chart-1" role="img" aria-label="([^"]*)"><img src="(data:image/png;base64,[A-Za-z0-9+/=]*)"'
+)
 _SAID = re.compile(r' (?:role|class|pointer-events|aria-[a-z]+)="[^"]*"')
 
 
@@ -113,11 +116,21 @@ def _entry(name: str, path: Path | None, problem: str) -> str:
     return f"{opened}<div>{said}</div>{_thumbnail(text)}</article>"
 
 
+def _of_pixels(text: str) -> str:
+    """The first chart of a page where it is in pixels."""
+    found = _PIXELS.search(text)
+    if found is None:
+        return ""
+    words = unescape(found[1])
+    words = words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…"
+    return f'<div class="thumbnail"><img src="{found[2]}" alt="{escape(words)}" loading="lazy"></div>'
+
+
 def _thumbnail(text: str) -> str:
     """The first chart of a page as a small picture with its text; "" for a page without charts."""
     found = _CHART.search(text)
     if found is None:
-        return ""
+        return _of_pixels(text)
     words = unescape(found[1])
     words = words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…"
     svg = _SAID.sub("", found[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from html import escape
 from xml.etree import ElementTree
@@ -9,13 +10,55 @@ from xml.etree import ElementTree
 _SVG = "http://www.w3.org/2000/svg"
 
 
-def figure(svg: str, words: str, number: int) -> str:
-    """A chart as a figure: the picture with its text, the same text to unfold. The frame can be scrolled by keys."""
+MOST_SVG = 250_000
+"""Characters of a drawing; of a larger one, with thousands of marks, those that look alike are drawn at once, and if that
+is not enough it is shown in pixels: the page stays small and quick."""
+
+_SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([0-9.]+)"')
+
+
+def figure(svg: str, words: str, number: int, most: int = MOST_SVG) -> str:
+    """A chart as a figure: the picture with its text, the same text to unfold. The frame can be scrolled by keys.
+
+    A drawing of more than `most` characters is made smaller.
+    """
     said = escape(words)
-    picture = f'<div id="chart-{number}" role="img" aria-label="{said}">{redrawn(svg, number)}</div>'
+    drawn = redrawn(svg, number)
+    if len(drawn) > most:
+        drawn = _at_once(drawn)
+    if len(drawn) > most:
+        drawn = min(drawn, _pixels(drawn), key=len)
+    picture = f'<div id="chart-{number}" role="img" aria-label="{said}">{drawn}</div>'
     frame = f'<div class="chart" role="group" tabindex="0" aria-label="Figure {number}">{picture}</div>'
     folded = f"<details><summary>Figure {number} in words</summary><p>{said}</p></details>"
     return f"<figure>{frame}<figcaption>{folded}</figcaption></figure>"
+
+
+def _at_once(svg: str) -> str:
+    """The drawing with neighbours that differ only in where they are as one path each; what may overlap visibly stays."""
+    root = ElementTree.fromstring(svg)
+    for parent in list(root.iter()):
+        last: ElementTree.Element | None = None
+        for child in list(parent):
+            look = {name: value for name, value in child.attrib.items() if name != "d"}
+            alone = len(child) or not child.tag.endswith("}path") or any("opacity" in name for name in look)
+            if alone or "transform" in look:
+                last = None
+            elif last is not None and look == {n: v for n, v in last.attrib.items() if n != "d"}:
+                last.set("d", last.get("d", "") + child.get("d", ""))
+                parent.remove(child)
+            else:
+                last = child
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _pixels(svg: str) -> str:
+    import vl_convert
+
+    size = _SIZE.search(svg)
+    width = f' width="{round(float(size[1]))}"' if size else ""
+    data = base64.b64encode(vl_convert.svg_to_png(svg)).decode()
+    return f'<img src="data:image/png;base64,{data}" alt=""{width}>'
 
 
 _DRAWN = frozenset(

@@ -244,12 +244,11 @@ def check_run(run: Run) -> None:
             f"{run.card.run}: the card counts {counts.judged} judged and {counts.excluded} excluded trials, "
             f"the table has {judged} and {excluded}"
         )
-    odd = set(run.trials.column("outcome_class").unique().to_pylist()) - {*CLASSES, None}
-    if odd:
-        first = sorted(odd)[0]
+    classes = {str(each) for each in run.trials.column("outcome_class").drop_null().unique().to_pylist()}
+    for odd in sorted(classes - {*CLASSES}):
         raise LabError(
-            f"{run.card.run}: trials.parquet: outcome_class {first[:80]!r} is none of {', '.join(CLASSES)}"
-            f"{did_you_mean(first[:80], CLASSES)}"
+            f"{run.card.run}: trials.parquet: outcome_class {odd[:80]!r} is none of {', '.join(CLASSES)}"
+            f"{did_you_mean(odd[:80], CLASSES)}"
         )
     if len(run.product) != run.trials.num_rows and (run.product or run.card.imported is None):
         raise LabError(

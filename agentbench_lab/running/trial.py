@@ -27,15 +27,15 @@ from agentbench_lab.drivers.base import (
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row
+from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.transcripts import Stop, Transcript, Usage
+from agentbench_lab.transcripts import MESSAGES_LIMIT, Stop, Transcript, Usage
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
 NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
-MESSAGES_LIMIT = 200_000
 NO_LIMIT = float("inf")
 LONGEST_WAIT_S = 600.0
 """A Retry-After beyond this is not waited for: the trial is excluded, and can be run again another day."""
@@ -342,7 +342,7 @@ class Job:
         usage = tries[0].usage
         for tried in tries[1:]:
             usage = usage + tried.usage
-        transcript = last.transcript
+        transcript = _without_secrets(last.transcript)
         if usage is not transcript.usage:
             transcript = msgspec.structs.replace(transcript, usage=usage)
         try:
@@ -363,9 +363,9 @@ class Job:
             wall_s,
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
             tuple([Attempt(tried.transcript.stop, tried.usage, tried.wall_s) for tried in tries]),
-            last.trace,
-            self._said.text("stdout"),
-            self._said.text("stderr"),
+            redact(last.trace),
+            redact(self._said.text("stdout")),
+            redact(self._said.text("stderr")),
         )
 
 
@@ -484,6 +484,19 @@ def _ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
     return msgspec.structs.replace(transcript, **changes) if changes else transcript
 
 
+def _without_secrets(transcript: Transcript) -> Transcript:
+    """What is written down of a dialogue, and of a driver's reasons: what looks like a key stays in neither."""
+    changes: dict[str, Any] = {}
+    if transcript.messages:
+        said = msgspec.json.encode(transcript.messages).decode()
+        clean = redact(said)
+        if clean != said:
+            changes["messages"] = tuple(msgspec.json.decode(clean))
+    if transcript.notes:
+        changes["notes"] = tuple([redact(note) for note in transcript.notes])
+    return msgspec.structs.replace(transcript, **changes) if changes else transcript
+
+
 def _said(error: BaseException) -> str:
     try:
         return str(error)
@@ -504,4 +517,4 @@ def _crashed(error: BaseException) -> tuple[Transcript, str]:
 
 def _kept(note: str) -> str:
     """As much of a note as is kept, with nothing in it that no file can hold."""
-    return note[:NOTE_LIMIT].encode(errors="replace").decode()
+    return redact(note)[:NOTE_LIMIT].encode(errors="replace").decode()

@@ -18,6 +18,7 @@ from agentbench_lab.tables.cost import frontier as frontier
 from agentbench_lab.tables.cost import tool_errors as tool_errors
 from agentbench_lab.tables.cost import usage as usage
 from agentbench_lab.tables.ladder import gate as gate
+from agentbench_lab.tables.ladder import groups as groups
 from agentbench_lab.tables.ladder import ladder as ladder
 from agentbench_lab.tables.looking import first_trial as first_trial
 from agentbench_lab.tables.looking import in_full as in_full
@@ -27,6 +28,8 @@ from agentbench_lab.tables.looking import trials as trials
 from agentbench_lab.tables.outcomes import exits as exits
 from agentbench_lab.tables.outcomes import failures as failures
 from agentbench_lab.tables.outcomes import outcomes as outcomes
+from agentbench_lab.tables.published import contradicted as contradicted
+from agentbench_lab.tables.published import doubted as doubted
 from agentbench_lab.tables.published import published as published
 from agentbench_lab.tables.reliability import crossings as crossings
 from agentbench_lab.tables.reliability import histogram as histogram

@@ -16,6 +16,8 @@ RUN_MIME = "application/vnd.agentbench-lab.run+json"
 
 def run_card(run: Run) -> Table:
     """The provenance of a run as a table; a notebook also keeps it as JSON, so that a report leads to its run."""
+    from agentbench_lab.analysis.metrics.arms import full_name
+
     card = run.card
 
     def arm(item: ArmCard | Envelope) -> str:
@@ -40,6 +42,7 @@ def run_card(run: Run) -> Table:
         "path": str(run.path.resolve()) if run.path is not None else "",
         "stamp": card.stamp,
         "commit": card.commit,
+        "arms": [full_name(each.driver, each.model, each.scaffold) for each in card.arms],
         "suites": [{"name": suite.name, "digest": suite.digest} for suite in card.suites],
         "counts": counts,
         "evidence": list(card.evidence),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, listed, named, usd
+from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def cost(frame: pl.DataFrame) -> Table:
         return Table("What it costs", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    for arm, by_metric in _arms(frame):
+    for arm, by_metric in sorted(_arms(frame), key=_dear):
         cells = [
             _spent(by_metric.get("spent"), reasons),
-            _number(by_metric.get("per_trial"), usd, reasons),
-            _number(by_metric.get("per_solved"), usd, reasons, bound=True),
+            _number(by_metric.get("per_trial"), usd, reasons, n_of=True),
+            _number(by_metric.get("per_solved"), usd, reasons, n_of=True, bound=True),
             _failed(by_metric.get("failures"), reasons),
         ]
         any_row = by_metric.get("per_solved") or by_metric.get("spent")
@@ -63,7 +63,10 @@ def cost(frame: pl.DataFrame) -> Table:
         "per solved: all that was spent, failures too, by the trials solved [95% interval]; cost known: of the trials that ended"
     ]
     if any("≥" in cell for row in rows for cell in row):
-        notes.append("≥: a lower bound, the cost of some trials is unknown")
+        notes.append(
+            "≥: a lower bound, the cost of some trials is unknown; n/of: only n trials say it, and they need not be like "
+            "the others"
+        )
     return Table("What it costs", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
 
 
@@ -91,18 +94,20 @@ def usage(frame: pl.DataFrame) -> Table:
 
 def frontier(frame: pl.DataFrame) -> Table:
     """Accuracy and cost by arm, the most accurate first, and which arms no other beats in both, from a `metrics.frontier`."""
+    import polars as pl
+
     if frame.is_empty():
         return Table("Accuracy and cost", ["arm"], [], ["no trials"])
     rows = []
     reasons: dict[str, list[str]] = {}
-    ordered = named(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
+    ordered = beaten_by(frame).sort("accuracy", descending=True, nulls_last=True, maintain_order=True)
     for row in ordered.iter_rows(named=True):
         accuracy, money = "–", "–"
         if row["accuracy"] is not None:
             accuracy = share_of(row["accuracy"], row["accuracy_low"], row["accuracy_high"])
         if row["cost"] is not None:
-            money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}"
-        if row["accuracy"] is None or row["cost"] is None:
+            money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}{_some(row)}"
+        if row["on_frontier"] is None:
             reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
             place = "not known"
         elif row["on_frontier"]:
@@ -118,12 +123,16 @@ def frontier(frame: pl.DataFrame) -> Table:
         "in which the arm is on it, over the common cases"
     ]
     if ordered["lower_bound"].any():
-        notes.append("where not every cost is known, it is the mean of those that are")
+        notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
+    estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
+    notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
     return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
 
 
 def tool_errors(frame: pl.DataFrame) -> Table:
     """How often a call to a tool goes wrong, by arm and kind, from a `metrics.tool_errors`; each is n of the calls."""
+    import polars as pl
+
     rows: list[Sequence[str] | str] = []
     why = list(frame["reason"].unique()) if frame.height else []
     if len(why) == 1 and frame["estimate"].is_null().all():
@@ -149,7 +158,8 @@ def tool_errors(frame: pl.DataFrame) -> Table:
                         "" if name == "any" else name,
                     ]
                 )
-    estimators = sorted(set(frame["estimator"].drop_nulls())) if frame.height else []
+    known = frame.filter(pl.col("low").is_not_null() & pl.col("estimator").is_not_null())
+    estimators = sorted({each.removeprefix("share, ") for each in known["estimator"]})
     notes = [
         f"share of the calls that reached a tool [95% interval{f', {listed(estimators)}' if estimators else ''}] n/calls"
     ]
@@ -162,6 +172,12 @@ def _arms(frame: pl.DataFrame) -> list[tuple[str, dict[str, Mapping[str, Any]]]]
     for row in named(frame).iter_rows(named=True):
         found.setdefault(row["arm"], {})[row["metric"]] = row
     return list(found.items())
+
+
+def _dear(arm: tuple[str, Mapping[str, Mapping[str, Any]]]) -> float:
+    """What tables go by, like the figure beside them: dollars per solved trial, those without last."""
+    row = arm[1].get("per_solved")
+    return math.inf if row is None or row["estimate"] is None else float(row["estimate"])
 
 
 def _null(row: Mapping[str, Any] | None) -> bool:
@@ -189,7 +205,7 @@ def _number(
     if row["estimate"] is None or not math.isfinite(row["estimate"]):
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    some = f" {row['n']}/{row['of']}" if n_of and row["n"] < row["of"] else ""
+    some = _some(row) if n_of else ""
     at_least = "≥ " if bound and row["lower_bound"] else ""
     return f"{at_least}{say(row['estimate'])}{_ends(row['low'], row['high'], say)}{some}"  # fmt: skip
 
@@ -202,7 +218,7 @@ def _spent(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str:
     if total is None:
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    return f"{'≥ ' if row['lower_bound'] else ''}{usd(total)}"
+    return f"{'≥ ' if row['lower_bound'] else ''}{usd(total)}{_some(row)}"
 
 
 def _failed(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str:
@@ -211,7 +227,12 @@ def _failed(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str
     if row["estimate"] is None:
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    return share_of(row["estimate"], row["low"], row["high"])
+    return f"{share_of(row['estimate'], row['low'], row['high'])}{_some(row)}"
+
+
+def _some(row: Mapping[str, Any]) -> str:
+    """` 10/500` where only so many trials say it."""
+    return f" {row['n']}/{row['of']}" if row["n"] < row["of"] else ""
 
 
 def _quantity(value: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import percent
+from agentbench_lab.charts.words import counted, named
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, in_order
 from agentbench_lab.tables.table import Table, share, under_arms
 
@@ -42,6 +43,42 @@ def ladder(frame: pl.DataFrame) -> Table:
         columns.remove(">result")
         notes.append("result-completed equals completed on every rung")
     return Table("The metric pair by rung", columns, rows, notes if rows else ["no trials"])
+
+
+MOST_GROUPS = 12
+_MOST_ROWS = 120
+
+
+def groups(frame: pl.DataFrame) -> Table:
+    """How often cases of each group are solved, by arm, from a `metrics.ladder`; for runs whose groups are no rungs.
+
+    The groups in their order, in each the best arm first. A run with one group, or with more than twelve, gives an
+    empty table that says so.
+    """
+    import polars as pl
+
+    passed = named(frame.filter((pl.col("metric") == "passed") & (pl.col("group") != "all")))
+    names = in_order(passed["group"].unique(maintain_order=True))
+    columns = ["group", ">solved"]
+    if not 1 < len(names) <= MOST_GROUPS:
+        count = "no trials" if not names else f"{counted(len(names), 'group')}: not told apart here"
+        return Table("Solved by group", columns, [], [count])
+    rows: list[Sequence[str] | str] = []
+    arms = passed["arm"].n_unique()
+    for group in names:
+        part = passed.filter(pl.col("group") == group)
+        part = part.sort("estimate", descending=True, nulls_last=True, maintain_order=True)
+        cases = int(part["cases"].max() or 0)  # type: ignore[arg-type]
+        if arms == 1:
+            rows.append([group, share(part.row(0, named=True)), str(cases)])
+            continue
+        rows.append(f"{group}: {counted(cases, 'case')}")
+        rows += [[row["arm"], share(row)] for row in part.iter_rows(named=True)]
+    columns = ["group", ">solved", ">cases"] if arms == 1 else ["arm", ">solved"]
+    notes = ["share of judged trials that are solved [95% interval] n/judged"]
+    if len(rows) > _MOST_ROWS:
+        notes.append(f"{_MOST_ROWS} of {len(rows)} lines shown")
+    return Table("Solved by group", columns, rows[:_MOST_ROWS], notes)
 
 
 def gate(frame: pl.DataFrame) -> Table:

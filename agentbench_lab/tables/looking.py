@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.errors import LabError, did_you_mean
@@ -30,7 +30,9 @@ def looked(
     `*`. They are ANDed; empty is no condition. Raises LabError, with the near match, for an outcome or a case that is
     none of the run's.
 
-    `checks` is null for an imported run, whose file does not have them; so is what was called and observed.
+    For an imported run, `called` and `checks` are null, as no file has them; `observed` are the calls that its source
+    tells of, [] where it says that none was made and null where it does not say. `said` is what its source says of the
+    trial beside that: score, calls, tokens, cost and time, where they are known, and whatever it has of its own.
     """
     from agentbench_lab.analysis.metrics import frame
 
@@ -99,7 +101,7 @@ def _looked(
         "expected": json.loads(case["expectation"]),
         "called": None if produced is None else list(msgspec.to_builtins(produced.calls)),
         "observed": None
-        if produced is None
+        if produced is None and not (made is None and (calls or row["tool_calls"] == 0))
         else [
             {
                 **{name: call[name] for name in ("step", "name", "status", "observed")},
@@ -117,7 +119,30 @@ def _looked(
         ],
         "reasons": row["reasons"],
         "note": row["note"],
+        "said": _said(row) if made is None else None,
     }
+
+
+_SAID = {
+    "score": "score",
+    "steps": "steps",
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "tokens_fresh_input": "tokens, fresh input",
+    "tokens_cache_read": "tokens, cache read",
+    "tokens_cache_write": "tokens, cache write",
+    "tokens_output": "tokens, output",
+    "wall_s": "seconds",
+}
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the source of an imported trial says of it beside its verdict and its calls."""
+    found = {words: row[name] for name, words in _SAID.items() if row[name] is not None}
+    extra = json.loads(row["extra"] or "{}")
+    if row["cost_micros"] is not None and "cost_usd" not in extra:
+        found["cost_usd"] = row["cost_micros"] / 1_000_000
+    return {**found, **extra}
 
 
 def _why(one: Mapping[str, Any]) -> str:
@@ -247,6 +272,21 @@ def _told(one: Mapping[str, Any], label: str) -> Table:
             if calls
             else [[name, _json(value)]]
         )
+    if one["said"] is not None:
+        rows = [*_imported(one, rows)]
+    else:
+        rows += _called_and_checked(one)
+    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
+    notes = [f"{ended}; stop: {one['stop'] or 'not said'}; evidence: {one['evidence']}"]
+    return Table(
+        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
+    )
+
+
+def _called_and_checked(one: Mapping[str, Any]) -> list[Sequence[str] | str]:
+    rows: list[Sequence[str] | str] = []
     rows.append("called, as the driver says")
     rows += [[f"call {n}", _called(call)] for n, call in enumerate(one["called"] or (), start=1)]
     said = {"refused": one["refused"] or None, "answer": one["answer"], "note": one["note"]}
@@ -270,13 +310,43 @@ def _told(one: Mapping[str, Any], label: str) -> Table:
         )
     if not one["checks"]:
         rows += [["reason", short(reason, _LONGEST)] for reason in one["reasons"]] or [["none", ""]]
-    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
-    if one["excluded"] is not None:
-        ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
-    notes = [f"{ended}; stop: {one['stop'] or 'not said'}; evidence: {one['evidence']}"]
-    return Table(
-        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
-    )
+    return rows
+
+
+def _imported(one: Mapping[str, Any], asked: Sequence[Sequence[str] | str]) -> Iterator[Sequence[str] | str]:
+    """A trial of another harness: what its file has, and in one row what it has not."""
+    absent = [] if one["asked"]["request"] else ["the request"]
+    known = [row for row in asked if isinstance(row, str) or row[1] != "not in the file"]
+    for at, row in enumerate(known):
+        if not isinstance(row, str) or (at + 1 < len(known) and not isinstance(known[at + 1], str)):
+            yield row
+    if not one["expected"]:
+        absent.append("what was expected")
+    counted = one["said"].get("tool calls")
+    if one["observed"] is None:
+        absent.append("the calls" if counted is None else "the calls themselves")
+    else:
+        yield "called, and what came of it"
+        for step in one["observed"]:
+            called = _called(step) if step["input"] not in ({}, None) else step["name"]
+            if step["observed"]:
+                yield [f"call {step['step']}", called]
+                yield [step["status"], short(step["observed"], _LONGEST)]
+            else:
+                yield [f"call {step['step']}: {step['status']}", called]
+        if not one["observed"]:
+            yield ["nothing", "the file says that no tool was called"]
+    said = {"refused": one["refused"] or None, "note": one["note"], **one["said"]}
+    said = {name: value for name, value in said.items() if value is not None}
+    if said:
+        yield "what else the file says"
+    yield from ([name, _json(value)] for name, value in said.items())
+    if one["reasons"]:
+        yield "why"
+    yield from (["reason", short(reason, _LONGEST)] for reason in one["reasons"])
+    if absent:
+        yield "not in this run"
+        yield ["nothing of", ", ".join(absent)]
 
 
 def _called(call: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts import arm_labels, percent
+from agentbench_lab.charts import arm_labels
 from agentbench_lab.tables.table import Table, share_of, short, under_arms
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def exits(frame: pl.DataFrame) -> Table:
     words = _class_words(frame)
     for _, part in under_arms(frame, rows):
         for row in part.iter_rows(named=True):
-            share = f"{percent(row['n'] / row['of'])} {row['n']}/{row['of']}"
+            share = f"{share_of(row['estimate'], row['low'], row['high'])} {row['n']}/{row['of']}"
             rows.append(
                 [
                     row["stop"] or "not said",
@@ -44,7 +44,8 @@ def exits(frame: pl.DataFrame) -> Table:
                     "█" * round(30 * row["n"] / row["of"]),
                 ]
             )
-    notes = ["of all trials that ended, judged or not", *_unmeasured(words)] if rows else ["no trials"]
+    about = "of all trials that ended, judged or not [95% interval]"
+    notes = [about, *_unmeasured(words)] if rows else ["no trials"]
     return Table("How trials stopped", ["stop", "judged as", ">share", "histogram"], rows, notes)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, full_name, listed, named, points
+from agentbench_lab.charts.words import counted, listed, named, points
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def reliability(frame: pl.DataFrame) -> Table:
     if frame.select("driver", "model", "scaffold").n_unique() > _WIDE:
         return _wide(frame)
     rows: list[Sequence[str] | str] = []
+    ways = _ways(frame)
     for _, part in under_arms(frame, rows):
         any_solved = {row["k"]: row for row in part.iter_rows(named=True) if row["metric"] == "pass_at_k"}
         for row in part.iter_rows(named=True):
@@ -35,7 +37,7 @@ def reliability(frame: pl.DataFrame) -> Table:
                 cases = f"{row['n']} of {row['of']} cases"
                 other = any_solved.get(row["k"])
                 same = other is not None and other["estimate"] is None and other["reason"] == row["reason"]
-                cells = [_estimate(row), "–" if same else _estimate(other)]
+                cells = [_estimate(row, ways), "–" if same else _estimate(other, ways)]
                 rows.append([f"k = {row['k']}", *cells, cases, f"{row['judged']}/{row['asked']}", bounds])
     columns = ["", ">pass^k", ">pass@k", ">over", ">judged", ">bounds of pass^k"]
     notes = [*_notes(frame), "bounds: excluded trials counted as failures, and as successes"]
@@ -45,22 +47,38 @@ def reliability(frame: pl.DataFrame) -> Table:
     return Table("Reliability: pass^k", columns, rows, [*notes, *_short(frame)])
 
 
-def _estimate(row: Mapping[str, Any] | None) -> str:
+def _estimate(row: Mapping[str, Any] | None, ways: Mapping[str, str]) -> str:
     if row is None:
         return "–"
     if row["estimate"] is None:
         return row["reason"] or "not known"
-    return share_of(row["estimate"], row["low"], row["high"])
+    return share_of(row["estimate"], row["low"], row["high"]) + ways.get(_way(row["estimator"]), "")
+
+
+def _way(estimator: str | None) -> str:
+    """How an interval was made: what an estimator says after its name."""
+    return (estimator or "").partition(", ")[2] or estimator or ""
+
+
+def _ways(frame: pl.DataFrame) -> dict[str, str]:
+    """The ways in which the intervals were made, the usual one first, each with its mark."""
+    import polars as pl
+
+    known = frame.filter(pl.col("low").is_not_null())
+    ways = Counter(_way(each) for each in known["estimator"].drop_nulls()).most_common()
+    return {way: "*" * n for n, (way, _) in enumerate(ways)}
 
 
 def _notes(frame: pl.DataFrame) -> list[str]:
-    estimators = ", ".join(
-        sorted({each.partition(", ")[2] or each for each in frame["estimator"].drop_nulls()})
-    )
-    return [
-        "pass^k: the chance that k trials of a case are all solved; pass@k: that any is [95% interval], unbiased, mean "
-        f"over cases ({estimators})"
-    ]  # fmt: skip
+    import polars as pl
+
+    words = "; ".join(f"{mark}{': ' * bool(mark)}{way}" for way, mark in _ways(frame).items())
+    notes = [
+        "pass^k: the chance that k trials of a case are all solved; pass@k: that any is; unbiased, mean over cases [95% "
+        f"interval{f', {words}' if words else ''}]"
+    ]
+    known = frame.filter(pl.col("estimate").is_not_null())
+    return notes + list(known["reason"].drop_nulls().unique(maintain_order=True))
 
 
 def _short(frame: pl.DataFrame) -> list[str]:
@@ -91,10 +109,11 @@ def _wide(frame: pl.DataFrame) -> Table:
     if len(shown) > _ENDS:
         shown = [shown[round((len(shown) - 1) * n / (_ENDS - 1))] for n in range(_ENDS)]
     rows = []
+    ways = _ways(frame)
     for (arm,), part in frame.group_by("arm", maintain_order=True):
         by_k = {row["k"]: row for row in part.iter_rows(named=True)}
         one = by_k[min(by_k)]
-        values = [_estimate(by_k.get(k)) for k in shown]
+        values = [_estimate(by_k.get(k), ways) for k in shown]
         last = next(
             (by_k[k]["estimate"] for k in reversed(shown) if by_k.get(k) and by_k[k]["estimate"] is not None),
             -1.0,
@@ -106,18 +125,17 @@ def _wide(frame: pl.DataFrame) -> Table:
     rows.sort(key=lambda pair: -pair[0])
     columns = ["arm", *(f">pass^{k}" for k in shown), ">cases", ">judged"]
     notes = [
-        _notes(frame)[0].replace("; pass@k: that any is", ""),
+        *(note.replace("; pass@k: that any is", "") for note in _notes(frame)),
         "cases: with that many judged trials, of those asked",
     ]
     return Table("Reliability: pass^k", columns, [cells for _, cells in rows], [*notes, *_short(frame)])  # fmt: skip
 
 
 def crossings(frame: pl.DataFrame) -> Table:
-    """The pairs of arms whose order turns round between one trial and several, from a `metrics.crossings`.
+    """The pairs of arms whose order turns round between one trial and several, from a `metrics.crossings`: the surest first."""
+    from agentbench_lab.analysis.metrics.arms import full_name
 
-    A note says each of them in a sentence, the surest first.
-    """
-    rows, sentences = [], []
+    rows = []
     ordered = frame.sort("decided", "share", descending=True, nulls_last=True, maintain_order=True)
     for row in ordered.iter_rows(named=True):
         a, b = (
@@ -128,11 +146,7 @@ def crossings(frame: pl.DataFrame) -> Table:
         share = "–" if row["share"] is None else percent(row["share"])
         decided = "decided" if row["decided"] else "not decided"
         rows.append([a, b, str(row["cases"]), first, f"{last} (k = {row['k_last']})", share, decided])
-        sentences.append(_sentence(row, a, b))
-    more = (
-        [f"and {counted(len(sentences) - 5, 'more pair')}, in the rows above"] if len(sentences) > 5 else []
-    )
-    notes = [*sentences[:5], *more]
+    notes: list[str] = []
     if rows:
         notes.append(
             "differences of pass^k, a − b, in points [95% interval, paired bootstrap over the cases both share]; decided: "
@@ -148,30 +162,9 @@ def _gap(value: float, low: float | None, high: float | None) -> str:
     )
 
 
-def _sentence(row: Mapping[str, Any], a: str, b: str) -> str:
-    def by(side: str, sign: int) -> str:
-        value, low, high = (row[f"{side}{end}"] for end in ("", "_low", "_high"))
-        ends = (
-            ""
-            if low is None
-            else f" [{points(min(sign * low, sign * high))}, {points(max(sign * low, sign * high))}]"
-        )
-        return f"by {100 * sign * value:.1f} points{ends}"
-
-    turns = "how sure that is is not known from one case"
-    if row["share"] is not None:
-        turns = f"the order reverses in {percent(row['share'])} of resamples"
-        turns += "" if row["decided"] else ", so it is not decided"
-    return (
-        f"{a} is ahead of {b} at k=1 {by('first', 1)}, behind at k={row['k_last']} {by('last', -1)}; {turns}."
-    )
-
-
 def histogram(frame: pl.DataFrame) -> Table:
     """How many cases were solved how often, from a `metrics.histogram`, with the share that is solved every time."""
     import polars as pl
-
-    from agentbench_lab.analysis.stats import wilson
 
     rows: list[Sequence[str] | str] = []
     frame = named(frame) if frame.height else frame
@@ -184,9 +177,14 @@ def histogram(frame: pl.DataFrame) -> Table:
         never, always = counts.get(0, 0), counts.get(judged, 0)
         each = [str(counts.get(n, 0)) if n <= judged else "" for n in range(most + 1)] if spread else []
         ends = []
-        for count in (always, never):
-            low, high = wilson(count, whole) or (None, None)
-            ends.append(f"{share_of(count / whole, low, high)} {count}/{whole}" if whole and judged else "–")
+        by_solved = {row["solved"]: row for row in part.iter_rows(named=True)}
+        for row in (by_solved.get(judged), by_solved.get(0)):
+            known = row is not None and row["estimate"] is not None
+            ends.append(
+                f"{share_of(row['estimate'], row['low'], row['high'])} {row['cases']}/{row['of']}"
+                if row and known
+                else "–"
+            )
         between = f"{whole - always - never}/{whole}" if judged else "–"
         rows.append([str(arm), str(judged), str(whole), *each, ends[0], between, ends[1]])
     columns = ["arm", ">trials", ">cases", *([f">{n}" for n in range(most + 1)] if spread else [])]

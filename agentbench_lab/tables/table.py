@@ -130,8 +130,14 @@ def short(text: str, most: int = 160) -> str:
 
 def share_of(estimate: float, low: float | None, high: float | None) -> str:
     """`92% [65, 99]`."""
-    ends = "" if low is None or high is None else f" [{percent(low)[:-1]}, {percent(high)[:-1]}]"
+    ends = "" if low is None or high is None else f" [{_end(low)}, {_end(high)}]"
     return f"{percent(estimate)}{ends}"
+
+
+def _end(share: float) -> str:
+    """An end of an interval has no decimal but where it would read as none or as all."""
+    exact = round(100 * share, 9)
+    return f"{exact:.0f}" if 0.5 < exact < 99.5 else percent(share)[:-1]
 
 
 def share(row: Mapping[str, Any] | None) -> str:

@@ -24,7 +24,6 @@ from agentbench_lab.results.run import Imported, Run, save
 from agentbench_lab.results.schema import SCHEMAS, table
 
 HERE = Path(__file__).parent
-CACHED = "the source does not say which input tokens were cached: all of them stand as fresh"
 
 
 def keep(run: Run) -> None:
@@ -90,9 +89,7 @@ def bfcl(peers: Path) -> Run:
         "group": "category",
         "solved": "valid",
         "note": "error_type",
-        "tokens_fresh_input": "input_tokens",
-        "tokens_cache_read": "=0",
-        "tokens_cache_write": "=0",
+        "tokens_input_total": "input_tokens",
         "tokens_output": "output_tokens",
         "wall_s": "latency_s",
         "model_calls": "n_model_calls",
@@ -103,7 +100,6 @@ def bfcl(peers: Path) -> Run:
         file,
         "bbrowning/bfcl-vllm-results, graded by bfcl-eval",
         "facts only; bfcl-eval is Apache-2.0",
-        CACHED,
     )
 
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.ratios import ALIKE, ONE_CASE, RESAMPLES
 from agentbench_lab.analysis.prices import Prices, Rates
-from agentbench_lab.analysis.stats import ratio_over_cases
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers.base import Context, InfrastructureError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import Caps, evaluate
 from agentbench_lab.running.trial import Retries
+from agentbench_lab.stats import ratio_over_cases
 from agentbench_lab.transcripts import Transcript, Usage, disjoint_input
 from agentbench_lab.worlds.toolbox import Toolbox
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from agentbench_lab import charts, tables
 from agentbench_lab.analysis import metrics
-from agentbench_lab.analysis.stats import bootstrap_over_cases, wilson
 from agentbench_lab.errors import LabError
 from agentbench_lab.ladder import RUNG_NAMES
 from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results.run import Envelope, Run, load_run
 from agentbench_lab.results.schema import table
 from agentbench_lab.running.runner import Caps, Interrupted, evaluate
+from agentbench_lab.stats import bootstrap_over_cases, wilson
 from agentbench_lab.transcripts import Transcript, Usage
 
 from ..doing import CASES, knows, some, write_suite

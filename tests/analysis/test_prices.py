@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbench_lab.analysis import prices
+from agentbench_lab.analysis import metrics, prices
 from agentbench_lab.analysis.prices import Prices, Rates, priced
 from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import disjoint_input
@@ -25,10 +25,17 @@ COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("suite", "case_id", "driver", "model", "scaffold"), pl.String),
     "trial": pl.Int32,
     **dict.fromkeys((*prices.BUCKETS, "cost_micros"), pl.Int64),
+    "extra": pl.String,
+}
+MORE: dict[str, Any] = {
+    **dict.fromkeys(("evidence", "excluded"), pl.String),
+    **dict.fromkeys(("solved", "cached"), pl.Boolean),
+    "tool_calls": pl.Int32,
+    "wall_s": pl.Float64,
 }
 
 
-def trials(*rows: Mapping[str, Any]) -> pl.DataFrame:
+def trials(*rows: Mapping[str, Any], schema: dict[str, Any] = COLUMNS) -> pl.DataFrame:
     """Trials of the model m that used 4,000 fresh, 16,000 cached, no written and 1,000 output tokens in one call."""
     whole = {
         "suite": "s",
@@ -43,8 +50,9 @@ def trials(*rows: Mapping[str, Any]) -> pl.DataFrame:
         "tokens_output": 1_000,
         "model_calls": 1,
         "cost_micros": None,
+        "extra": None,
     }
-    return pl.DataFrame([{**whole, **row} for row in rows], schema=COLUMNS)
+    return pl.DataFrame([{**whole, **row} for row in rows], schema=schema)
 
 
 def rates(input: str, read: str | None, write: str | None, output: str, **more: Any) -> Rates:
@@ -107,12 +115,15 @@ def test_a_free_model_costs_nothing_and_not_null() -> None:
 
 
 def test_a_cost_needs_every_bucket_that_its_price_asks_for() -> None:
-    """Unknown tokens are null; a bucket without a price is not asked for, until something is in it."""
+    """Unknown tokens are null, also at a price that is unknown: the product of two unknowns is not nothing."""
     price = rates("1", "0.1", None, "2")
     assert cost(price) == (4_000 + 1_600 + 2_000, None)
     assert cost(price, tokens_output=None) == (None, "tokens_output is unknown")
     assert cost(price, tokens_cache_read=None) == (None, "tokens_cache_read is unknown")
-    assert cost(price, tokens_cache_write=None) == (7_600, None)
+    assert cost(price, tokens_cache_write=None) == (None, "tokens_cache_write is unknown")
+    assert cost(rates("1", "0.1", "0", "2"), tokens_cache_write=None) == (7_600, None)
+    unpriced = Rates(Decimal(1), Decimal(0), Decimal(0), None)
+    assert cost(unpriced, tokens_output=None) == (None, "tokens_output is unknown")
     assert cost(price, tokens_cache_write=1) == (None, "no price for tokens_cache_write")
     assert cost(price, model_calls=None) == (7_600, None)
 
@@ -126,6 +137,28 @@ def test_a_price_by_the_call_is_added() -> None:
 def test_cached_tokens_without_a_discount_cost_as_much_as_fresh_ones() -> None:
     price = rates("1", None, None, "2", cached_as_fresh=True)
     assert cost(price, tokens_cache_write=500) == (4_000 + 16_000 + 500 + 2_000, None)
+    assert cost(price, tokens_cache_read=None) == (None, "tokens_cache_read is unknown")
+    free = rates("0", None, None, "2", cached_as_fresh=True)
+    assert cost(free, tokens_cache_read=None) == (2_000, None)
+
+
+def test_a_total_of_input_costs_only_what_its_own_price_says() -> None:
+    """20,000 tokens of input, nobody says which were cached: at an assumed 0.5 they are 10,000 micros."""
+    unsplit: dict[str, Any] = dict.fromkeys(("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write"))
+    told: dict[str, Any] = {**unsplit, "extra": '{"tokens_input_total":20000}'}
+    reason = "only the total of the input is known, and has no price"
+    assert cost(rates("1", "0.1", None, "2"), **told) == (None, reason)
+    assumed = rates("1", "0.1", None, "2", input_total=Decimal("0.5"))
+    assert cost(assumed, **told) == (10_000 + 2_000, None)
+    assert cost(assumed, **told, tokens_output=None) == (None, "tokens_output is unknown")
+    # where the parts are known they are what counts
+    assert cost(assumed, extra=told["extra"]) == (4_000 + 1_600 + 2_000, None)
+    assert cost(assumed, **unsplit) == (None, "tokens_fresh_input is unknown")
+    for damaged in ("{", "[]", '{"tokens_input_total":"many"}', '{"tokens_input_total":-1}'):
+        assert cost(assumed, **unsplit, extra=damaged)[0] is None
+    table = priced(trials({}, told), only(assumed))
+    assert table["cost_source"].to_list() == ["priced", "assumed"]
+    assert priced(table, only(assumed)).equals(table)
 
 
 def test_a_price_that_steps_up_holds_only_below_the_step() -> None:
@@ -297,7 +330,10 @@ def test_the_package_says_what_it_does_not_know_and_what_is_free() -> None:
     found = prices.from_genai(DAY)
     assert found.name == f"genai-prices {genai_prices.__version__}"
     for unknown in ("no-such-model", "openai/no-such-model", "no-such-provider/gpt", ""):
-        assert found.find(unknown) == f"{found.name} has no price for {unknown}"
+        said = found.find(unknown)
+        assert isinstance(said, str)
+        assert said.startswith(f"{found.name} has no price for {unknown}")
+        assert said.endswith("give a file of prices with it")
     assert "no price by the token" in str(found.find("openai/whisper-1"))
     assert "depends on the hour" in str(prices.from_genai(date(2025, 6, 1)).find("deepseek/deepseek-chat"))
     assert found.find("openrouter/glm-4-32b:free") == rates("0", "0", "0", "0")
@@ -307,3 +343,45 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     with pytest.raises(LabError, match=r"pip install 'agentbench-lab\[prices\]'"):
         prices.load("genai", DAY)
+
+
+def test_a_file_may_say_what_a_total_of_input_is_taken_to_cost(tmp_path: Path) -> None:
+    """In a column of its own, that most files do without; twice it is refused, as is a near miss."""
+    text = f"{HEADER.strip()},input_total\nm,2025-01-01,1,,0,2,0.5\nn,2025-01-01,1,,0,2,\n"
+    found = prices.from_file(file(tmp_path, text), DAY)
+    assert [each.input_total for each in (found.find("m"), found.find("n")) if isinstance(each, Rates)] == [
+        Decimal("0.5"),
+        None,
+    ]
+    with pytest.raises(LabError, match="each column once, please: input_total"):
+        prices.from_file(file(tmp_path, f"{HEADER.strip()},input_total,input_total\n"), DAY)
+    with pytest.raises(LabError, match=r"no column 'input_totals'.*did you mean 'input_total'"):
+        prices.from_file(file(tmp_path, f"{HEADER.strip()},input_totals\n"), DAY)
+
+
+def test_an_assumed_cost_says_so_where_it_is_counted() -> None:
+    """Two trials of 10,000 tokens of input each at an assumed 0.5 a million: $0.005 each, by name an assumption."""
+    used: dict[str, Any] = dict.fromkeys(("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write"))
+    used |= {"tokens_output": 0, "extra": '{"tokens_input_total":10000}', "model": "m"}
+    more = {"evidence": "imported", "excluded": None, "solved": True, "cached": False, "wall_s": None}
+    rows = [{**used, **more, "case_id": f"c{n}", "tool_calls": None} for n in (1, 2)]
+    table = trials(*rows, schema={**COLUMNS, **MORE})
+    assumed = rates("1", "0.1", None, "2", input_total=Decimal("0.5"))
+    found = metrics.cost(table, only(assumed))
+    one = found.row(by_predicate=pl.col("metric") == "per_trial", named=True)
+    assert (one["estimate"], one["n"], one["of"]) == (0.005, 2, 2)
+    assert (
+        "2 costs by by hand on 2026-01-01, 2 with all input at its price for input_total" in one["estimator"]
+    )
+    assert "only the total of the input is known" in one["reason"]
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"), [("openai_gpt-4o", "openai/gpt-4o"), ("somewhere/gpt-4o", "gpt-4o")]
+)
+def test_a_model_under_another_name_is_pointed_out(model: str, meant: str) -> None:
+    """As folders of results write a provider: nothing is priced by a guess, but the name that has a price is told."""
+    pytest.importorskip("genai_prices", reason="the extra prices is not installed")
+    said = prices.from_genai(date(2025, 11, 1)).find(model)
+    assert isinstance(said, str)
+    assert f"has no price for {model}, but for {meant}: import it under that name" in said

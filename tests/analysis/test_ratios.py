@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbench_lab.analysis.metrics.ratios import resamples_for
-from agentbench_lab.analysis.stats import ratio_over_cases, ratios_over_cases, resample_sums
+from agentbench_lab.stats import ratio_over_cases, ratios_over_cases, resample_sums
 
 PAIR = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 5)), min_size=1, max_size=8)
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
-from agentbench_lab.analysis.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson
 from agentbench_lab.results.schema import table
+from agentbench_lab.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("suite", "case_id", "group", "driver", "model", "scaffold", "evidence"), pl.String),
@@ -152,6 +152,32 @@ def test_intervals_where_cases_are_alike() -> None:
     assert once["estimator"].to_list() == ["pass_hat_k.unbiased, wilson", "pass_at_k.unbiased, wilson"]
 
 
+def test_the_band_of_few_cases_is_coherent_and_warned_of() -> None:
+    """2, 1, 0, 1, 0 and 0 of 3 solved: nobody is solved in all of three, which is no wider than in all of two."""
+    found = metrics.reliability(frame(rows("a", counted({2: 1, 1: 2, 0: 3}, 3))))
+    hats = found.filter(pl.col("metric") == "pass_hat_k")
+    assert hats["estimate"].to_list() == pytest.approx([4 / 18, 1 / 18, 0])
+    assert hats["high"].to_list() == sorted(hats["high"], reverse=True)
+    assert hats["high"][2] == hats["high"][1] < wilson(0, 6)[1]  # type: ignore[index]
+    ats = found.filter(pl.col("metric") == "pass_at_k")
+    assert ats["low"].to_list() == sorted(ats["low"])
+    assert set(found["reason"]) == {"fewer than 20 cases: the interval is likely too narrow"}
+    twenty = metrics.reliability(frame(rows("a", counted({2: 10, 1: 10}, 3))))
+    assert twenty["reason"].null_count() == twenty.height
+    once = metrics.reliability(frame(rows("a", counted({1: 3, 0: 4}, 1))))
+    assert once["reason"].null_count() == 2  # Wilson's interval holds what it says
+
+
+def test_the_cases_that_all_arms_share_are_counted() -> None:
+    yes = [True, True]
+    apart = frame(
+        rows("m1", {"a": yes, "b": yes}), rows("m2", {"a": yes, "b": yes, "c": yes}), rows("m3", {"c": yes})
+    )
+    assert set(metrics.reliability(apart)["common"]) == {0}
+    assert set(metrics.reliability(apart.filter(pl.col("driver") != "m3"))["common"]) == {2}
+    assert set(metrics.reliability(apart.filter(pl.col("driver") == "m2"))["common"]) == {3}
+
+
 def test_no_trials_make_empty_frames_of_the_same_columns() -> None:
     for made in (metrics.reliability, metrics.per_case, metrics.histogram, metrics.crossings):
         assert made(HAND.clear()).is_empty()
@@ -164,7 +190,8 @@ def test_arms_keep_their_order_and_nothing_of_each_other() -> None:
     b, a = rows("b", counted({2: 3, 1: 4}, 2)), rows("a", counted({2: 1, 0: 2}, 2))
     both = metrics.reliability(frame(b, a))
     assert both["driver"].unique(maintain_order=True).to_list() == ["b", "a"]
-    assert both.equals(pl.concat([metrics.reliability(frame(b)), metrics.reliability(frame(a))]))
+    alone = pl.concat([metrics.reliability(frame(b)), metrics.reliability(frame(a))])
+    assert both.drop("common").equals(alone.drop("common"))
 
 
 marks = st.lists(
@@ -198,6 +225,7 @@ def test_laws(made: list[list[bool | None]], random: Any) -> None:
             assert first <= at + 1e-12
     for row in found.filter(pl.col("estimate").is_not_null()).iter_rows(named=True):
         assert -1e-12 <= row["low"] <= row["high"] <= 1 + 1e-12
+        assert row["low"] - 1e-12 <= row["estimate"] <= row["high"] + 1e-12
         if row["n"] == row["of"]:
             assert row["worst"] - 1e-12 <= row["estimate"] <= row["best"] + 1e-12
             assert row["worst"] <= row["best"] + 1e-12

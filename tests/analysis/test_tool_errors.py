@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.failing_calls import ERRORS
-from agentbench_lab.analysis.metrics.ratios import ONE_CASE, RESAMPLES
-from agentbench_lab.analysis.stats import ratio_over_cases, wilson
+from agentbench_lab.analysis.metrics.ratios import RESAMPLES
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.running.runner import evaluate
+from agentbench_lab.stats import ratio_over_cases, wilson
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -64,11 +66,16 @@ def test_no_error_in_any_call_is_not_known_for_sure() -> None:
     assert (double["of"], double["estimator"]) == (20, "share, wilson over cases")
 
 
-def test_one_case_with_several_calls_gives_no_interval() -> None:
+def test_one_case_with_several_calls_is_one_observation() -> None:
+    """As in every share: half of one, which says next to nothing."""
     each = get(
         metrics.tool_errors(trials(trial("c", True)), calls(("c", "ok"), ("c", "malformed"))), metric="any"
     )
-    assert (each["estimate"], each["low"], each["high"], each["reason"]) == (0.5, None, None, ONE_CASE)
+    assert (each["estimate"], each["low"], each["high"], each["reason"]) == (
+        0.5,
+        *(wilson(0.5, 1) or ()),
+        None,
+    )
 
 
 def test_an_arm_that_called_nothing_has_no_rate() -> None:
@@ -98,6 +105,29 @@ def test_where_a_source_has_only_counts_the_kinds_are_unknown() -> None:
         each = get(found, driver="b", metric=metric)
         assert (each["n"], each["of"], each["estimate"]) == (None, 0, None)
         assert each["reason"] == "nothing is known of 4 calls"
+
+
+def test_kinds_that_a_source_does_not_tell_are_unknown_and_not_zero() -> None:
+    """A source that names only errors of tools: 1 of 4, and of the other kinds nothing is known."""
+    table = trials(trial("c1", True, tool_calls=2), trial("c2", True, tool_calls=2))
+    made = calls(("c1", "ok"), ("c1", "tool_error"), ("c2", "ok"), ("c2", "ok"))
+    told = SimpleNamespace(imported=SimpleNamespace(statuses=("tool_error",)))
+    found = metrics.tool_errors(table, made, told)
+    assert rate(found, "tool_error") == rate(found, "any") == (1, 4, 0.25)
+    assert get(found, metric="any")["reason"] == "of failed calls the source tells only tool_error"
+    for metric in ("malformed", "undeclared", "schema_error", "protocol_error"):
+        each = get(found, metric=metric)
+        assert (each["n"], each["of"], each["estimate"], each["low"]) == (None, 4, None, None)
+        assert each["reason"] == "the source does not tell the kinds of errors apart"
+    for all_told in (
+        None,
+        SimpleNamespace(imported=None),
+        SimpleNamespace(imported=SimpleNamespace(statuses=())),
+    ):
+        assert rate(metrics.tool_errors(table, made, all_told), "malformed") == (0, 4, 0.0)
+    shown = {row[3]: row[1:3] for row in tables.tool_errors(found).rows}
+    assert shown["malformed"] == ["the source does not tell the kinds of errors apart", "–/4"]
+    assert shown["tool_error"][1] == "1/4"
 
 
 def test_calls_of_excluded_trials_count() -> None:

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import Options, load_results
-from agentbench_lab.benchmarks.cells import FALSE, TRUE
-from agentbench_lab.benchmarks.mapping import COLUMNS
+from agentbench_lab.benchmarks.tables.cells import FALSE, TRUE
+from agentbench_lab.benchmarks.tables.mapping import COLUMNS
 from agentbench_lab.cli.exchange import import_
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.bench_io import bench_bytes
@@ -199,9 +199,9 @@ def test_a_number_between_is_a_score_and_no_verdict(tmp_path: Path) -> None:
 
 
 def test_solved_follows_from_a_score_within_a_millionth_of_one(tmp_path: Path) -> None:
-    run = table(tmp_path, "case_id,score\na,1\nb,0.9999995\nc,0.99\nd,0\ne,1.5\n")
+    run = table(tmp_path, "case_id,score\na,1\nb,0.9999995\nc,0.99\nd,0\ne,-1.5\n")
     assert [r["solved"] for r in rows(run)] == [True, True, False, False, False]
-    assert [r["score"] for r in rows(run)] == [1.0, 0.9999995, 0.99, 0.0, 1.5]
+    assert [r["score"] for r in rows(run)] == [1.0, 0.9999995, 0.99, 0.0, -1.5]
     assert run.card.imported is not None
     assert "Solved is a score within 1e-6 of 1." in run.card.imported.notes
 
@@ -278,6 +278,28 @@ def test_trials_that_count_from_zero_are_told(tmp_path: Path) -> None:
     assert run.card.imported.notes == ("Trials count from 0 in the source; here from 1.",)
     assert "trials.csv:3: trial: 'x' is no number" in error(tmp_path, "case_id,trial,solved\na,1,1\na,x,1\n")
     assert error(tmp_path, "case_id,trial,solved\na,1,1\na,,1\n").startswith("trials.csv:3: trial is empty")
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", " None "])
+def test_words_for_nothing_are_empty_where_text_names_something(tmp_path: Path, word: str) -> None:
+    """They exclude no trial and are no model; an answer and a case may well be called so."""
+    text = (
+        "case_id,solved,excluded,model,stop,answer,steps\n"
+        + f"{word.strip()},1,{word},{word},{word},{word},{word}\n"
+    )
+    run = table(tmp_path, text)
+    row = rows(run)[0]
+    assert run.card.counts.judged == 1
+    assert (row["excluded"], row["model"], row["stop"], row["steps"]) == (None, None, None, None)
+    assert row["case_id"] == word.strip()
+    assert json.loads(run.transcripts.column("answer")[0].as_py()) == word
+
+
+def test_only_the_arm_that_counts_from_0_is_shifted(tmp_path: Path) -> None:
+    run = table(tmp_path, "case_id,driver,trial,solved\na,x,0,1\na,x,1,1\na,y,1,1\na,y,2,0\n")
+    assert [(r["driver"], r["trial"]) for r in rows(run)] == [("x", 1), ("x", 2), ("y", 1), ("y", 2)]
+    assert run.card.imported is not None
+    assert "Trials count from 0 in the source for 1 of 2 arms; here from 1." in run.card.imported.notes
 
 
 def test_names_are_given_from_outside_only_where_the_source_has_none(tmp_path: Path) -> None:
@@ -446,8 +468,8 @@ def test_records_that_are_no_records(tmp_path: Path) -> None:
     assert error(tmp_path, "\n\n") == "trials.csv: is empty: no heading"
     assert error(tmp_path, b"case_id,solved\na\xff,1\n") == "trials.csv:2: is no UTF-8 (byte 0xff)"
     assert error(tmp_path, "case_id,solved\n".encode("utf-16")) == "trials.csv: is UTF-16; save it as UTF-8"
-    assert error(tmp_path, "case_id;solved\na,b;1\n").endswith(
-        "2 fields under a heading of 1; it looks separated by semicolons: save it with commas"
+    assert error(tmp_path, "\ncase_id;solved\na,b;1\n") == (
+        "trials.csv:2: the heading is one field; it looks separated by semicolons: save it with commas"
     )
     assert error(tmp_path, f"{head},1,\n") == "trials.csv:2: case_id is empty"
 
@@ -458,11 +480,6 @@ def test_a_heading_with_a_name_twice(tmp_path: Path) -> None:
         "trials.csv: solved is mapped to 'solved', and several columns are called so"
     )
     assert table(tmp_path, "case_id,solved,x,x\na,1,0,0\n").trials.num_rows == 1
-
-
-def test_a_table_without_rows(tmp_path: Path) -> None:
-    run = table(tmp_path, "case_id,solved\n")
-    assert (run.trials.num_rows, run.card.counts.asked) == (0, 0)
 
 
 def test_a_cell_may_be_long(tmp_path: Path) -> None:
@@ -676,3 +693,38 @@ def test_any_bytes_are_a_run_or_an_error(tmp_path_factory: pytest.TempPathFactor
             load_results(form, folder / "t")
         except LabError as wrong:
             assert str(wrong)
+
+
+@pytest.mark.parametrize(("sign", "said"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_table_with_other_separators_says_which(tmp_path: Path, sign: str, said: str) -> None:
+    content = f"case_id{sign}solved\na{sign}1\n"
+    expected = f"trials.csv:1: the heading is one field; it looks separated by {said}: save it with commas"
+    assert error(tmp_path, content) == expected
+
+
+def test_scores_up_to_100_are_not_all_failures(tmp_path: Path) -> None:
+    """Where a score is all that tells the verdict; beside a verdict, or with an outcome, it may be anything."""
+    said = error(tmp_path, "case_id,score\na,0.5\nb,100\n")
+    assert said.startswith("trials.csv:3: score is 100, and solved would be a score of 1; ")
+    assert "--map solved=COLUMN" in said
+    run = table(tmp_path, "case_id,score,solved\na,50,0\nb,100,1\n")
+    assert [(row["score"], row["solved"]) for row in rows(run)] == [(50.0, False), (100.0, True)]
+
+
+def test_a_heading_alone_is_no_run(tmp_path: Path) -> None:
+    assert error(tmp_path, "case_id,solved\n") == "trials.csv: has columns and no row below them: no trials"
+
+
+def test_gaps_in_trial_numbers_are_told(tmp_path: Path) -> None:
+    """Case a has 1 and 3, case b 1 to 3, case c only 2: two trials between 1 and the largest are not there."""
+    run = table(tmp_path, "case_id,trial,solved\na,1,1\na,3,1\nb,1,1\nb,2,1\nb,3,0\nc,2,1\n")
+    assert run.card.imported is not None
+    assert run.card.imported.notes[-1] == (
+        "Trial numbers have gaps: 2 between 1 and the largest are not in the file, of 2 of 3 cases by their arms "
+        "(first 'a', which has 1, 3)."
+    )
+    assert (
+        table(tmp_path, "case_id,trial,solved\na,0,1\na,1,1\n")
+        .card.imported.notes[-1]
+        .startswith("Trials count")
+    )  # type: ignore[union-attr]

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
-
-from .mutations import damaged
 
 
 def upload(raw: Any, results: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -454,17 +451,3 @@ CALLS = {
         }
     ],
 }
-
-
-@pytest.mark.long
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(document=damaged({"a": WHOLE, "b": CALLS}))
-def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: dict[str, Any]) -> None:
-    for name in ("a", "b"):
-        file = write(tmp_path, document.get(name))
-        try:
-            run = load_results("hal", file)
-        except LabError as error:
-            assert file.name in str(error)
-        else:
-            assert run.trials.num_rows

@@ -75,6 +75,21 @@ def test_a_wide_table_under_its_own_headers(run: Run, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("printed", ["0,5", "1,23", "1,2345", "1234,567", ",5"])
+def test_a_comma_that_parts_no_thousands_is_refused(run: Run, printed: str) -> None:
+    """`0,5` is half a dollar to one reader and nothing to another; it was read as 5."""
+    row = {"driver": "x", "metric": "cost", "value": printed}
+    with pytest.raises(
+        LabError, match=f"published:1: cost: '{printed}' is no number: a comma parts thousands only"
+    ):
+        check_published(run, [row])
+
+
+def test_a_comma_parts_thousands(run: Run) -> None:
+    row = {"driver": "x", "metric": "cost", "value": "$1,234,567.50"}
+    assert check_published(run, [row])[0].published == 1_234_567.5
+
+
 def test_rounding(run: Run) -> None:
     """5/6 is .8333...: cut or raised in the last of two printed digits is forgiven and said; of one digit it is not."""
     printed = ["0.8333", "0.833", "0.834", "0.832", "0.83", "0.84", "0.82", "0.8", "0.9", "8.3333e-1", "1"]

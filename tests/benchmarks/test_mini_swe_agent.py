@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
-
-from .damage import damaged, read_or_refuse
 
 
 def write(path: Path, value: Any) -> Path:
@@ -395,6 +391,20 @@ def test_an_empty_patch_is_not_resolved_as_in_the_harness(tmp_path: Path) -> Non
     assert found["o__r-2"]["cost_micros"] == 500_000
 
 
+def test_a_single_trajectory_is_judged_by_what_lies_beside_it(tmp_path: Path) -> None:
+    """In its own folder, above trajs/, or as its own report below logs/; what other folders hold is not looked at."""
+    file = tmp_path / "run" / "o__r-1.traj.json"
+    write(file, trajectory("o__r-1", *FENCED))
+    write(tmp_path / "run" / "elsewhere" / "deep" / "report.json", {"o__r-1": {"resolved": True}})
+    with pytest.raises(LabError, match="no report there does"):
+        load_results("mini-swe-agent", file)
+    write(tmp_path / "run" / "r.json", {"resolved_ids": ["o__r-1"], "total_instances": 1})
+    assert load_results("mini-swe-agent", file).trials.column("solved").to_pylist() == [True]
+    laid_out(tmp_path / "other", trajectory("o__r-1", *FENCED))
+    nested = tmp_path / "other" / "trajs" / "o__r-1" / "o__r-1.traj.json"
+    assert load_results("mini-swe-agent", nested).trials.column("solved").to_pylist() == [True]
+
+
 def test_two_trajectories_of_an_instance_are_two_runs(tmp_path: Path) -> None:
     for run in ("a", "b"):
         write(tmp_path / run / "o__r-1.traj.json", trajectory("o__r-1", *FENCED))
@@ -421,12 +431,3 @@ def test_what_is_no_trajectory_is_refused_with_its_place(
 def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"no \*\.traj\.json in it"):
         load_results("mini-swe-agent", tmp_path)
-
-
-@pytest.mark.long
-@settings(max_examples=400, deadline=None)
-@given(damaged(trajectory("o__r-1", *FENCED, {**said(""), "tool_calls": [tool_call("1", "{}")]})))
-def test_a_damaged_trajectory_is_read_or_refused(document: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        laid_out(Path(folder), document)
-        read_or_refuse("mini-swe-agent", Path(folder))

@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.bench_io import bench_bytes
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
-
-from ..mutating import damages
 
 
 def said(
@@ -475,21 +470,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     )
     file.write_bytes(b'{"info": {}')
     assert refused(file, tmp_path).startswith("results.json: ")
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_a_damaged_file_is_a_run_or_an_error(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    short = [GREETING, calls("assistant", ("c1", "find")), result("c1", "x")]
-    whole = results(simulation("a", messages=short), simulation("b", reward=0.0, messages=short))
-    whole["tasks"][0] = task("a", initial_state={"message_history": [{"role": "user", "content": "x"}]})
-    try:
-        assert bench_bytes(load(folder, data.draw(damages(whole))))
-    except LabError as wrong:
-        assert str(wrong)
 
 
 def test_a_model_that_the_caller_names_has_its_trials(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.errors import LabError
@@ -17,7 +16,6 @@ from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import save_new
 
 from ..doing import lab
-from .mutations import damaged
 
 
 def result(task: str, name: str, resolved: bool | None, **more: Any) -> dict[str, Any]:
@@ -321,17 +319,3 @@ DOCUMENT = {
     "n_resolved": 1,
     "accuracy": 0.5,
 }
-
-
-@pytest.mark.long
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(document=damaged(DOCUMENT))
-def test_damage_is_a_run_or_one_clear_error(tmp_path: Path, document: Any) -> None:
-    file = tmp_path / "results.json"
-    file.write_text(json.dumps(document), encoding="utf-8")
-    try:
-        run = load_results("terminal-bench", file, Options(driver="x"))
-    except LabError as error:
-        assert str(file) in str(error) or "results.json" in str(error)
-    else:
-        assert run.trials.num_rows == len(document["results"])

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from agentbench_lab.analysis.stats import pass_hat_k
 from agentbench_lab.benchmarks import Options, load_results
 from agentbench_lab.results.run import Run
+from agentbench_lab.stats import pass_hat_k
 
 
 @pytest.fixture(scope="module")

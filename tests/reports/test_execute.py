@@ -215,6 +215,19 @@ def test_a_failed_notebook_is_kept_and_replaces_nothing(
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.parametrize("how", [{}, {"isolated": True}])
+def test_a_users_mistake_keeps_nothing(tmp_path: Path, how: dict[str, Any]) -> None:
+    """A cell's LabError is about what was asked: one line without the cell, and no notebook to clear away."""
+    cell = "from agentbench_lab import LabError\nraise LabError('no run \\'x\\' (did you mean y?)')"
+    path = notebook(tmp_path / "n.ipynb", cell, parameters="k: int = 1")
+    out = tmp_path / "out.ipynb"
+    out.write_text("earlier", encoding="utf-8")
+    with pytest.raises(LabError, match=r"^n\.ipynb: no run 'x' \(did you mean y\?\)$"):
+        run_notebook(path, out, {}, **how)
+    assert out.read_text(encoding="utf-8") == "earlier"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["n.ipynb", "out.ipynb"]
+
+
 def test_an_unwritable_place_is_said_before_anything_runs(tmp_path: Path) -> None:
     """A file where the folder should be."""
     path = notebook(tmp_path / "n.ipynb")

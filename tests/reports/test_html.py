@@ -13,12 +13,16 @@ from typing import Any
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 
 from agentbench_lab import charts, tables
+from agentbench_lab.cli.publishing import report as report_command
 from agentbench_lab.errors import LabError
 from agentbench_lab.reports import html, publish, runs_of
 from agentbench_lab.reports.index import write_index
-from agentbench_lab.reports.pictures import redrawn
+from agentbench_lab.reports.page import resource
+from agentbench_lab.reports.pictures import figure, redrawn
+from agentbench_lab.tables import RUN_MIME
 
 from ..drawing import NASTY, NASTY_ID, RUN, executed, ladder, report, strip
 
@@ -368,3 +372,51 @@ def test_a_chart_is_kept_as_picture_specification_and_words() -> None:
     assert bundle["image/svg+xml"].startswith("<svg")
     assert bundle[CHART_MIME] == spec
     assert bundle["text/plain"] == spec["description"]
+
+
+def test_a_drawing_of_thousands_of_marks_is_made_small() -> None:
+    """Neighbours that look alike become one path, and nothing else does; what is still large becomes pixels."""
+    marks = "".join(f'<path d="M{n},0h1v1h-1Z" fill="red" />' for n in range(3000))
+    odd = '<path d="M0,5h9" fill="blue" /><path d="M0,0h1" fill="red" opacity="0.5" />'
+    opened = '<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="9" viewBox="0 0 3000 9">'
+    drawn = f"{opened}<g>{marks}{odd}</g></svg>"
+    plain, at_once = (figure(drawn, "words", 1, most) for most in (1_000_000, 90_000))
+    assert plain.count("<path") == 3002
+    assert at_once.count("<path") == 3
+    assert all(f"M{n},0h1v1h-1Z" in at_once for n in (0, 1, 2999))
+    pixels = figure(drawn, "words", 1, 1_000)
+    assert "<svg" not in pixels
+    assert re.search(
+        r'aria-label="words"><img src="data:image/png;base64,[^"]+" alt="" width="3000">', pixels
+    )
+
+
+def test_the_top_says_what_was_measured(tmp_path: Path) -> None:
+    """Run, suite, arms, trials and evidence, under the heading; of many arms their number."""
+    run = {"path": "/x/tau", "suites": [{"name": "airline", "digest": "0"}], "arms": ["a + <m>"], "counts": {"asked": 1200}, "evidence": ["imported"]}  # fmt: skip
+    many = {**run, "path": "", "arms": ["a", "b", "c", "d"], "counts": {"asked": 1}}
+    source = executed(
+        tmp_path / "out.ipynb", {RUN_MIME: run, "text/plain": "x"}, {RUN_MIME: many, "text/plain": "x"}
+    )
+    text = publish(source, tmp_path / "page.html").read_text(encoding="utf-8")
+    header = text.partition("<header>")[2].partition("</header>")[0]
+    assert '<p class="measured">tau · suite airline · a + &lt;m&gt; · 1,200 trials · imported</p>' in header
+    assert "a run that was not saved · suite airline · 4 arms · 1 trial · imported" in header
+    assert header.index("<h1") < header.index("measured")
+
+
+def test_the_command_says_where_the_page_and_its_run_are(tmp_path: Path) -> None:
+    """And nothing of the run itself: the page shows that, and `show` does."""
+    source = executed(tmp_path / "out.ipynb", *[{RUN_MIME: {"path": "/x/tau"}, "text/plain": "x"}] * 2)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(report_command, [str(source), "--executed", "--out", str(page)])
+    assert (done.exit_code, done.output) == (0, f"run: /x/tau\nreport: {page}\n")
+
+
+def test_what_is_wider_than_a_small_screen_shows_that_it_scrolls() -> None:
+    """The chart and the table alike: a shadow at the edge that hides something."""
+    style = resource("report.css")
+    (rule,) = re.findall(r"^\.chart, \.output \{(.*)\}$", style, re.MULTILINE)
+    assert "background-attachment: local, local, scroll, scroll" in rule
+    later = style[style.index(".chart, .output {") + 20 :]
+    assert not re.search(r"^\.(chart|output) \{[^}]*background", later, re.MULTILINE)

@@ -18,18 +18,24 @@ from ..drawing import NASTY_ID, executed
 from .test_html import Page
 
 NAMES = {
-    ("", "TOOL-3"): "d1-g0",
-    ("a", "TOOL-3"): "d1-g0",
-    ("b", "TOOL-3"): "d1-g1",
-    ("", "case-1"): "d1-t4",
-    ("a", "case-1"): "d1-t4",
-    ("b", "case-1"): "d1-t9",
-    ("", NASTY_ID): "d1-t5",
+    ("arm", "a", "a"): "d1-a0",
+    ("arm", "", "a"): "d1-a0",
+    ("arm", "b", "b"): "d1-a1",
+    ("arm", "", "b"): "d1-a1",
+    ("group", "", "TOOL-3"): "d1-g0",
+    ("group", "a", "TOOL-3"): "d1-g0",
+    ("group", "b", "TOOL-3"): "d1-g1",
+    ("case", "", "case-1"): "d1-t4",
+    ("case", "a", "case-1"): "d1-t4",
+    ("case", "b", "case-1"): "d1-t9",
+    ("case", "", NASTY_ID): "d1-t5",
+    ("case", "", "4"): "d1-t6",
+    ("case", "", "14"): "d1-t7",
 }
 
 
-def table(*rows: list[str] | str, columns: int = 3) -> str:
-    made = tables.Table("T", [f"c{n}" for n in range(columns)], rows)
+def table(*rows: list[str] | str, columns: str = "rung >judged >cases") -> str:
+    made = tables.Table("T", columns.split(), rows)
     return linked(made._repr_html_(), NAMES)
 
 
@@ -43,18 +49,39 @@ def test_a_rung_and_its_counts_lead_to_its_trials() -> None:
 
 
 def test_under_the_heading_of_an_arm_it_is_that_arms() -> None:
-    """The heading holds for the rows below it; another heading ends it."""
+    """The heading holds for the rows below it, and leads to all of the arm; another heading ends it."""
     text = table("b", ["TOOL-3", "1/2", ""], "something else", ["TOOL-3", "1/2", ""])
+    assert '<a href="#d1-a1">b</a>' in text
     assert text.index('href="#d1-g1"') < text.index("something else") < text.index('href="#d1-g0"')
 
 
 def test_a_row_about_a_trial_leads_to_it_only() -> None:
     """Not to its rung as well; the arm may stand in the row; an id is compared as text."""
-    text = table(["TOOL-3", "case-1", "1/2"])
+    text = table(["TOOL-3", "case-1", "1/2"], columns="rung case >judged")
     assert '<a href="#d1-t4">case-1</a>' in text
     assert text.count("<a") == 1
-    assert '<a href="#d1-t9">case-1</a>' in table(["TOOL-3", "case-1", "b"])
-    assert '<a href="#d1-t5">a"b&lt;c</a>' in table(["x", NASTY_ID, ""])
+    assert '<a href="#d1-t9">case-1</a>' in table(["TOOL-3", "case-1", "b"], columns="rung case arm")
+    assert '<a href="#d1-t5">a"b&lt;c</a>' in table(["x", NASTY_ID, ""], columns="rung case arm")
+
+
+def test_a_count_that_looks_like_a_case_leads_nowhere() -> None:
+    """Case ids of tau-bench are numbers: 4 trials are not case 4, and 14 cases that nobody solved are not case 14."""
+    assert table(["4", "14", "4"], columns=">trials >cases >k").count("<a") == 0
+    assert table(["TOOL-3", "4", "14"]).count("<a") == 1
+    assert '<a href="#d1-t6">4</a></th><td style="text-align: right">14</td>' in table(
+        ["4", "14"], columns="case >trials"
+    )
+
+
+def test_an_arm_leads_to_its_trials() -> None:
+    """From a table of costs with its n/m, and from pass^k, whose rows name no more than a k."""
+    text = table(["b", "14/50", "3/4"], columns="arm >cases >judged")
+    assert '<a href="#d1-a1">b</a>' in text
+    assert '<a href="#d1-a1" tabindex="-1">3/4</a>' in text
+    assert text.count("<a") == 2  # 14 of 50 cases are not the arm's trials
+    text = table("a", ["k = 1", "50%", "4/4"], columns="k >pass^k >judged")
+    assert '<a href="#d1-a0" tabindex="-1">4/4</a>' in text
+    assert table("a", ["malformed", "5%", "4/4"], columns="what >share >calls").count("<a") == 1
 
 
 def test_nothing_else_changes() -> None:

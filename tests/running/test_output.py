@@ -154,3 +154,32 @@ def test_progress_is_told_on_the_streams_of_the_run(
     )
     assert capsys.readouterr().out == "1/2\n2/2\n"
     assert said(run) == wanted(some(0))
+
+
+def leaks(task: Any, tools: Any, ctx: Any) -> Transcript:
+    """Says a key in every way there is."""
+    print(f"OPENAI_API_KEY={KEY}")
+    print(f"Bearer {KEY}", file=sys.stderr)
+    messages = ({"role": "user", "content": f'use "{KEY}"'},)
+    return Transcript(refused=True, messages=messages, notes=(f"wrong key {KEY}",))
+
+
+def crashes(task: Any, tools: Any, ctx: Any) -> Transcript:
+    raise ValueError(f"wrong key {KEY}")
+
+
+leaks.evidence = crashes.evidence = "simulated"  # type: ignore[attr-defined]
+KEY = "sk-proj-" + "a1B2" * 8
+
+
+@pytest.mark.parametrize("driver", [leaks, crashes])
+def test_keys_are_in_no_file_of_a_run(tmp_path: Path, driver: Any) -> None:
+    """Neither in tables nor in the product rows: what looks like a key is taken out before a trial is written down."""
+    run = evaluate(write_suite(tmp_path, some(0)), driver, out=tmp_path / "run")
+    row = {**run.trials.to_pylist()[0], **run.transcripts.to_pylist()[0]}
+    assert KEY not in str(row)
+    assert "«redacted»" in str(row)
+    assert all(KEY.encode() not in file.read_bytes() for file in (tmp_path / "run").iterdir())
+    if driver is leaks:
+        assert (row["stdout"], row["stderr"]) == ("OPENAI_API_KEY=«redacted»\n", "Bearer «redacted»\n")
+        assert row["messages"] == '[{"content":"use \\"«redacted»\\"","role":"user"}]'

@@ -17,6 +17,11 @@ def frame(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
     return trials if isinstance(trials, pl.DataFrame) else pl.DataFrame(trials)
 
 
+def full_name(driver: str, model: str | None, scaffold: str) -> str:
+    """An arm's name where the arms beside it are not known: all that it has."""
+    return " + ".join([driver, *([model] if model else []), *([scaffold] if scaffold != "once" else [])])
+
+
 def envelopes(card: Any) -> dict[tuple[str | None, ...], Any]:
     """What each arm was asked, from the run's card; nothing without one."""
     return {} if card is None else {(e.driver, e.model, e.scaffold): e for e in card.envelope}

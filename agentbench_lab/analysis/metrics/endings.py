@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,6 +19,13 @@ STOPS = ("done", "refused", "budget", "timeout", "driver_error", "infrastructure
 TROUBLED = ("driver_error", "timeout", "budget", "infrastructure_error")
 """Stops after which a driver has not said its own last word."""
 
+_SHARE: dict[str, Any] = {
+    **dict.fromkeys(("n", "of"), pl.Int64),
+    **dict.fromkeys(("estimate", "low", "high"), pl.Float64),
+    "cases": pl.Int64,
+    "estimator": pl.String,
+}
+
 
 def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl.DataFrame:
     """How often each outcome came, by arm: `n` of `of`, where `of` counts only the trials that could have ended so.
@@ -32,12 +40,6 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
         for count in tally(taxonomy, zip(judged["outcome"], judged["expect"], strict=True)):
             here = pl.col("outcome") == count.outcome.name
             counted = here | (pl.col("expect") == count.outcome.over) if count.outcome.over else pl.lit(True)
-            per_case = (
-                judged.filter(counted)
-                .group_by("suite", "case_id")
-                .agg(here.sum().alias("n"), pl.len().alias("of"))
-                .sort("suite", "case_id")
-            )
             rows.append(
                 {
                     **arm,
@@ -45,7 +47,7 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
                     "outcome": count.outcome.name,
                     "outcome_class": count.outcome.cls,
                     "label": count.outcome.label,
-                    **share(per_case),
+                    **_share(judged.filter(counted), here),
                     "n": count.n,
                     "of": count.of,
                     "over": count.outcome.over or "judged",
@@ -53,11 +55,8 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
             )
     schema: dict[str, Any] = {
         **dict.fromkeys((*ARM, "evidence", "outcome", "outcome_class", "label"), pl.String),
-        **dict.fromkeys(("n", "of"), pl.Int64),
+        **_SHARE,
         "over": pl.String,
-        **dict.fromkeys(("estimate", "low", "high"), pl.Float64),
-        "cases": pl.Int64,
-        "estimator": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
 
@@ -67,6 +66,7 @@ def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
 
     One row an arm, `stop` (done, refused, budget, timeout, ..., null where the source does not say) and `outcome_class`
     (null for excluded trials) that occurs: `n` of the `of` trials of the arm that ended. The `n` of an arm add up.
+    `estimate` with `low` and `high` is the share, by the rule of every share: see `outcomes`.
     """
     rows = []
     classes = [*CLASSES, None]
@@ -77,26 +77,51 @@ def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         return stops.index(stop) if stop in stops else len(stops), stop or "", classes.index(cls)
 
     for arm, of_arm in by_arm(frame(trials)):
-        counts = {
-            (row["stop"], row["outcome_class"]): row["n"]
-            for row in of_arm.group_by("stop", "outcome_class").agg(pl.len().alias("n")).iter_rows(named=True)
-        }
+        keys = of_arm.select("stop", "outcome_class").unique().rows()
         rows += [
             {
                 **arm,
                 "evidence": evidence_of(of_arm),
                 "stop": key[0],
                 "outcome_class": key[1],
-                "n": counts[key],
-                "of": of_arm.height,
+                **_share(
+                    of_arm,
+                    pl.col("stop").eq_missing(pl.lit(key[0]))
+                    & pl.col("outcome_class").eq_missing(pl.lit(key[1])),
+                ),
             }
-            for key in sorted(counts, key=place)
+            for key in sorted(keys, key=place)
         ]
-    schema = {
-        **dict.fromkeys((*ARM, "evidence", "stop", "outcome_class"), pl.String),
-        **dict.fromkeys(("n", "of"), pl.Int64),
-    }
+    schema = {**dict.fromkeys((*ARM, "evidence", "stop", "outcome_class"), pl.String), **_SHARE}
     return pl.DataFrame(rows, schema=schema)
+
+
+def class_shares(trials: pa.Table | pl.DataFrame, by: Sequence[str] = (*ARM, "group")) -> pl.DataFrame:
+    """Which share of the judged trials ended in each class, by the columns `by`, in the order of their first rows.
+
+    One row a combination and class (success, safe_non_success, unsafe): `n` of `of` judged trials, of `cases`, with the
+    interval of every share, see `outcomes`. `excluded` counts the other trials. A strip will do for `trials`.
+    """
+    rows = []
+    for key, part in frame(trials).partition_by(*by, maintain_order=True, as_dict=True).items():
+        judged = part.filter(pl.col("outcome_class").is_not_null())
+        rows += [
+            {
+                **dict(zip(by, key, strict=True)),
+                "outcome_class": cls,
+                **_share(judged, pl.col("outcome_class") == cls),
+                "excluded": part.height - judged.height,
+            }
+            for cls in CLASSES
+        ]
+    schema = {**dict.fromkeys((*by, "outcome_class"), pl.String), **_SHARE, "excluded": pl.Int64}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _share(trials: pl.DataFrame, here: pl.Expr) -> dict[str, Any]:
+    """The share of these trials of which `here` is true, over their cases."""
+    per_case = trials.group_by("suite", "case_id").agg(here.sum().alias("n"), pl.len().alias("of"))
+    return share(per_case)
 
 
 def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl.DataFrame:
@@ -112,6 +137,7 @@ def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl
             *ARM,
             "evidence",
             "group",
+            "suite",
             "case_id",
             "trial",
             "outcome",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -28,6 +28,7 @@ _KEY = (*ARM, "suite", "case_id")
 def tool_errors(
     trials: pa.Table | pl.DataFrame,
     calls: pa.Table | pl.DataFrame,
+    card: Any = None,
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -38,9 +39,11 @@ def tool_errors(
     One row an arm and metric (malformed, undeclared, schema_error, tool_error, protocol_error, any): `n` of the `of`
     calls that reached the toolbox, in excluded trials too. The first two are hallucinations, the others are not, and
     none of them excludes a trial. An arm without a call has a null and a `reason`. Where a source has counts but no
-    calls (imported rows), only `any` is known, from the counts of its trials. The interval is Wilson's at one call a
-    case, and a bootstrap over cases at more.
+    calls (imported rows), only `any` is known, from the counts of its trials. With the run's `card` also those kinds
+    are null that its source does not tell (`card.imported.statuses`), and `any` counts those that it does. The interval
+    is that of every share: Wilson's at one call a case, and a bootstrap over cases at more.
     """
+    told = _told(card)
     table, made = frame(trials), frame(calls)
     statuses = made.group_by(_KEY).agg(
         pl.len().alias("calls"), *((pl.col("status") == name).sum().alias(name) for name in ERRORS)
@@ -74,7 +77,7 @@ def tool_errors(
     rows = []
     for (at, name), ratio in zip(places, found, strict=True):
         whole, source = wholes[at], sources[at]
-        unknown = name != ANY and not whole["calls"] and source.height > 0
+        unknown = name != ANY and source.height > 0 and (not whole["calls"] or name not in told)
         if unknown or not source.height:
             ratio = Ratio(None, None, None, ratio.estimator, None)
         of = int(source["calls"].sum())
@@ -88,10 +91,22 @@ def tool_errors(
                 "low": ratio.low,
                 "high": ratio.high,
                 "estimator": ratio.estimator,
-                "reason": said(_missing(whole, of, unknown), ratio.reason),
+                "reason": said(
+                    _missing(whole, of, unknown),
+                    f"of failed calls the source tells only {', '.join(told)}"
+                    if name == ANY and len(told) < len(ERRORS) and whole["calls"]
+                    else None,
+                    ratio.reason,
+                ),
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def _told(card: Any) -> tuple[str, ...]:
+    """The kinds of errors that the calls of a run can tell: all, unless its card says which its source knows."""
+    statuses = () if card is None or card.imported is None else card.imported.statuses
+    return tuple(name for name in ERRORS if not statuses or name in statuses)
 
 
 def _missing(whole: dict[str, int], of: int, unknown: bool) -> str | None:

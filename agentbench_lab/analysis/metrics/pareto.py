@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM
+from agentbench_lab.analysis.metrics.arms import ARM, full_name
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     Floats,
@@ -29,7 +28,7 @@ from agentbench_lab.analysis.metrics.spending import (
     why_unknown,
     with_costs,
 )
-from agentbench_lab.analysis.stats import resample_sums
+from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,9 +63,10 @@ def frontier(
 
     One row an arm. `accuracy` is `solved` of the `judged` trials, `cost` is the mean over the `n` of the `of` trials
     that ended whose cost is known, in dollars; both over the arm's own cases, with percentile intervals that resample
-    whole cases. With n < of the money known is a `lower_bound`. An arm without either number is not compared:
-    `on_frontier` is null and `reason` says why. `dominated_by` names the most accurate arm of the frontier that beats
-    this one (driver · model · scaffold, without a null model and once). `membership` is the share of resamples in which
+    whole cases. With n < of the money known is a `lower_bound`, and the mean is that of the trials that say it, which
+    may be the cheap ones. Such an arm, like one without either number, is not compared: `on_frontier` is null and
+    `reason` says why. `dominated_by` names the most accurate arm of the frontier that beats
+    this one (driver + model + scaffold, without a null model and once). `membership` is the share of resamples in which
     the arm is on the frontier; each draws the same cases for all arms, of the `cases` in which every arm that is
     compared has a judged trial and a known cost. It says how sure the frontier is, not how likely the arm is best.
     """
@@ -78,8 +78,13 @@ def frontier(
     }
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     accuracy, cost = found["share"], found["per_trial"]
+    wholes = [cases.sum().row(0, named=True) for _, cases in arms]
     compared = [
-        at for at in range(len(arms)) if accuracy[at].estimate is not None and cost[at].estimate is not None
+        at
+        for at, whole in enumerate(wholes)
+        if accuracy[at].estimate is not None
+        and cost[at].estimate is not None
+        and whole["cost_n"] == whole["trials"]
     ]
     places = {at: (accuracy[at].estimate or 0.0, cost[at].estimate or 0.0) for at in compared}
     points = np.array([places[at] for at in compared], dtype=np.float64).reshape(-1, 2).T
@@ -87,16 +92,13 @@ def frontier(
     common, members = _membership([arms[at][1] for at in compared], seed, resamples)
     member = dict(zip(compared, members, strict=True))
     notes = why_unknown(table)
-    wholes = [cases.sum().row(0, named=True) for _, cases in arms]
     rows = []
     for at, (arm, cases) in enumerate(arms):
         whole = wholes[at]
         mine = at in places
         beats = [each for each in best if mine and _beats(places[each], places[at])]
         by = min(beats, key=lambda each: (-places[each][0], places[each][1]), default=None)
-        name = None if by is None else label(arms[by][0])
-        other = wholes[at if by is None else by]
-        partly = name is not None and other["cost_n"] < other["trials"]
+        name = None if by is None else full_name(*(arms[by][0][part] for part in ARM))
         fewer = mine and common < cases.height
         rows.append(
             {
@@ -117,11 +119,9 @@ def frontier(
                 "reason": said(
                     None if whole["judged"] else "no trial was judged",
                     money_unknown(whole, notes.get(tuple(arm[name] for name in ARM))),
+                    "its place is not known" if 0 < whole["cost_n"] < whole["trials"] else None,
                     f"{common} of its {some_of(cases.height, 'case')} have a judged trial and a known cost in every arm"
                     if fewer
-                    else None,
-                    f"the cost of {name} is known of {other['cost_n']} of {other['trials']} trials"
-                    if partly
                     else None,
                     "fewer than 2 common cases give no membership" if mine and member[at] is None else None,
                     accuracy[at].reason and f"accuracy: {accuracy[at].reason}",
@@ -130,12 +130,6 @@ def frontier(
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)
-
-
-def label(arm: Mapping[str, Any]) -> str:
-    """driver · model · scaffold, without a null model and the scaffold once."""
-    words = (arm["driver"], arm["model"], None if arm["scaffold"] == "once" else arm["scaffold"])
-    return " · ".join(word for word in words if word is not None)
 
 
 def on_frontier(accuracy: Floats, cost: Floats) -> Bools:

@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from agentbench_lab.analysis.metrics import intervals
 from agentbench_lab.analysis.metrics.arms import ARM
-from agentbench_lab.analysis.stats import ratios_over_cases, wilson
+from agentbench_lab.analysis.metrics.asked import check_resamples
+from agentbench_lab.analysis.metrics.intervals import RESAMPLES as RESAMPLES
+from agentbench_lab.analysis.metrics.intervals import resamples_for as resamples_for
+from agentbench_lab.stats import ratios_over_cases
 
 Floats = npt.NDArray[np.float64]
-
-RESAMPLES = 5_000
-"""The ends of an interval are then off by some 4 % of a standard error."""
-_WORK = 10_000_000
-_LEAST = 500
 
 ONE_CASE = "one case gives no interval"
 ALIKE = "all cases are alike: no interval"
@@ -38,18 +37,13 @@ class Ratio:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How a ratio is called; whether it is a share, between 0 and 1 and with Wilson's interval where all cases are
-    alike; whether it counts single things, so that one a case are as many observations; and what happens in a
-    resample that has nothing to divide by."""
+    alike; whether it counts single things, so that its interval is that of every share (`intervals.ends`); and what
+    happens in a resample that has nothing to divide by."""
 
     of: str
     share: bool = False
     counts: bool = False
     endless: str = "there is nothing to divide by"
-
-
-def resamples_for(cases: int, resamples: int) -> int:
-    """Fewer resamples for very many cases, whose intervals are narrow anyway."""
-    return min(resamples, max(_LEAST, _WORK // max(1, cases)))
 
 
 KINDS = {
@@ -68,6 +62,7 @@ def all_ratios(
     level: float,
 ) -> dict[str, list[Ratio]]:
     """The ratio of each pair of series, which have one number a case: by name, in the order given."""
+    check_resamples(resamples)
     read = {
         name: [(x.to_numpy().astype(np.float64), y.to_numpy().astype(np.float64)) for x, y in each]
         for name, each in pairs.items()
@@ -75,8 +70,8 @@ def all_ratios(
     places = [(name, at) for name, each in read.items() for at in range(len(each))]
     by_size: dict[int, list[tuple[str, int]]] = {}
     for name, at in places:
-        if _counts_once(name, read[name][at][1]):
-            continue  # Wilson's interval needs no resamples
+        if name in KINDS and KINDS[name].counts:
+            continue
         by_size.setdefault(read[name][at][1].size, []).append((name, at))
     ends: dict[tuple[str, int], tuple[float, float] | None] = {}
     for size, mine in by_size.items():
@@ -89,13 +84,20 @@ def all_ratios(
             )
             ends.update(zip(mine, found, strict=True))
     return {
-        name: [_ratio(name, *pair, ends.get((name, at)), level) for at, pair in enumerate(each)]
+        name: [
+            _share(name, *pair, seed, resamples, level)
+            if name in KINDS and KINDS[name].counts
+            else _ratio(name, *pair, ends.get((name, at)), level)
+            for at, pair in enumerate(each)
+        ]
         for name, each in read.items()
     }
 
 
-def _counts_once(name: str, y: Floats) -> bool:
-    return name in KINDS and KINDS[name].counts and bool((y == 1).all())
+def _share(name: str, x: Floats, y: Floats, seed: int, resamples: int, level: float) -> Ratio:
+    low, high, how = intervals.ends(x, y, seed=seed, resamples=resamples, level=level)
+    estimate = float(x.sum()) / float(y.sum()) if y.any() else None
+    return Ratio(estimate, low, high, f"{KINDS[name].of}, {how}", None)
 
 
 def _ratio(name: str, x: Floats, y: Floats, ends: tuple[float, float] | None, level: float) -> Ratio:
@@ -105,20 +107,18 @@ def _ratio(name: str, x: Floats, y: Floats, ends: tuple[float, float] | None, le
     estimator = f"{kind.of}, bootstrap over cases"
     if estimate is None:
         return Ratio(None, None, None, estimator, None)
-    if _counts_once(name, y):
-        low, high = wilson(over, int(under)) or (None, None)
-        return Ratio(estimate, low, high, f"{kind.of}, wilson", None)
     if ends is None:
         return Ratio(estimate, None, None, estimator, ONE_CASE)
     low, high = ends
     if np.isinf(high):
         tail = f"in more than {100 * (1 - level) / 2:g} % of the resamples {kind.endless}: no upper end"
         return Ratio(estimate, low if np.isfinite(low) else None, None, estimator, tail)
-    if low == high and kind.share:
+    same = intervals.alike(x, y)
+    if same and kind.share:
         # drawing from cases that are all alike gives no width: then each case is one observation
-        low, high = wilson(estimate * y.size, y.size) or ends
-        return Ratio(estimate, low, high, f"{kind.of}, wilson over cases", None)
-    if low == high:
+        first, last = intervals.wilson_at(estimate * y.size, y.size, level)
+        return Ratio(estimate, first, last, f"{kind.of}, wilson over cases", None)
+    if same:
         return Ratio(estimate, None, None, estimator, ALIKE)
     return Ratio(estimate, low, high, estimator, None)
 

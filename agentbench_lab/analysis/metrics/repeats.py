@@ -11,13 +11,14 @@ import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
-from agentbench_lab.analysis.stats import (
+from agentbench_lab.analysis.metrics.asked import check_resamples
+from agentbench_lab.analysis.metrics.intervals import RESAMPLES, SAME, wilson_at
+from agentbench_lab.stats import (
     bootstrap_over_kinds,
     pass_at_weights,
     pass_hat_weights,
     percentile_interval,
     resample_kinds,
-    wilson,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 _METRICS = ("pass_hat_k", "pass_at_k")
 _DIGITS = 12  # a tie must not be a lead by rounding
+_FEW = 20  # cases, below which a bootstrap over them is too narrow to be left without a warning
+FEW_CASES = f"fewer than {_FEW} cases: the interval is likely too narrow"
 _NAMED = 3  # cases that a reason names before it counts the rest
 _COLUMNS = 32  # resampled at a time: bounds the memory where a case has hundreds of trials
 
@@ -40,9 +43,11 @@ _RELIABILITY: dict[str, Any] = {
     **dict.fromkeys(("judged", "asked"), pl.Int64),
     "complete": pl.Boolean,
     "short": pl.List(pl.String),
+    "common": pl.Int64,
     "estimator": pl.String,
     "reason": pl.String,
 }
+_SHARE: dict[str, Any] = {**dict.fromkeys(("estimate", "low", "high"), pl.Float64), "estimator": pl.String}
 _CROSSINGS: dict[str, Any] = {
     **{f"{name}_{side}": pl.String for side in "ab" for name in ARM},
     "k_last": pl.Int64,
@@ -81,8 +86,10 @@ def per_case(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
 def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
     """How many cases were solved how often, by arm: the counts that pass^k is made of.
 
-    Columns: driver, model, scaffold, evidence, judged (trials of a case), solved (from 0 to judged, also where no case is such),
-    cases. Where cases differ in their judged trials, each number of trials has its own histogram.
+    Columns: driver, model, scaffold, evidence, judged (trials of a case), solved (from 0 to judged, also where no case
+    is such), cases, of (those with that many judged trials), and their share: estimate, low, high and estimator, which
+    is Wilson's interval of each count by itself, a case being one observation. Where cases differ in their judged
+    trials, each number of trials has its own histogram; of cases without any there is no share.
     """
     cases = per_case(trials)
     counts = cases.group_by(*ARM, "judged", "solved", maintain_order=True).agg(pl.len().alias("n"))
@@ -91,7 +98,7 @@ def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("evidence").str.split(", ").explode().unique().sort().str.join(", "))
         .with_row_index("arm")
     )
-    return (
+    found = (
         counts.select(*ARM, "judged")
         .unique()
         .with_columns(pl.int_ranges(pl.col("judged") + 1).alias("solved"))
@@ -100,11 +107,34 @@ def histogram(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
         .join(arms, on=ARM, how="left", nulls_equal=True)
         .sort("arm", "judged", "solved")
         .select(*ARM, "evidence", "judged", "solved", pl.col("n").fill_null(0).cast(pl.Int64).alias("cases"))
+        .with_columns(pl.col("cases").sum().over(*ARM, "judged").alias("of"))
     )
+    return found.with_columns(_of_cases(found))
+
+
+def neighbours(counts: pl.DataFrame, step: int) -> pl.DataFrame:
+    """The same histogram with `step` neighbouring numbers of solved trials in one row, from `solved` to `last`."""
+    first = (pl.col("solved") // step) * step
+    keys = [name for name in counts.columns if name not in ("solved", "cases", *_SHARE)]
+    found = (
+        counts.with_columns(first.alias("solved"), pl.col("solved").alias("last"))
+        .group_by(*keys, "solved", maintain_order=True)
+        .agg(pl.col("last").max(), pl.col("cases").sum())
+    )
+    return found.with_columns(_of_cases(found))
+
+
+def _of_cases(counts: pl.DataFrame) -> list[pl.Series]:
+    """The share that the cases of each row are of those with as many judged trials, a case being one observation."""
+    rows = []
+    for cases, of, judged in counts.select("cases", "of", "judged").iter_rows():
+        low, high = wilson_at(cases, of, 0.95) if judged else (None, None)
+        rows.append((cases / of if judged else None, low, high, "wilson over cases"))
+    return pl.DataFrame(rows, schema=_SHARE, orient="row").get_columns()
 
 
 def reliability(
-    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> pl.DataFrame:
     """pass^k and pass@k by arm for every k: the chance that k trials of a case are all solved, and that any is.
 
@@ -114,20 +144,31 @@ def reliability(
     over fewer and fewer cases. Where trials were excluded, the estimate is over the cases that still have k judged
     ones, and `worst` counts every excluded trial as a failure, `best` as a success, over all cases: one surviving trial
     is never 100 % without saying so. `judged` of `asked` counts trials; `complete` is whether no trial is excluded and
-    every case has k.
+    every case has k. `common` counts the cases that all arms were asked: with common < of the arms were tried on other cases,
+    and their numbers are no ranking.
 
     `low` and `high` are the percentile bootstrap's over whole cases, Wilson's with each case as one observation where
     the cases are all alike (0 % in every trial is not known for sure), and Wilson's where each case has one trial. The
     bootstrap's are somewhat narrow for few cases: of simulated suites, 95 % intervals held the truth in 95 % at 200
-    cases, 94 % at 50 and 92 to 93 % at 20.
+    cases, 94 % at 50, 92 to 93 % at 20 and 82 to 88 % at 6; below 20 cases `reason` says so. pass^k never rises with k,
+    nor does the high end of its interval over the same cases, and no low end of pass@k falls.
     Sources: Yao et al., "tau-bench" (2024), section 3; Chen et al., "Evaluating large language models trained on code"
     (2021), section 2.1; Miller, "Adding error bars to evals" (2024).
     """
+    check_resamples(resamples)
     rows: list[dict[str, Any]] = []
-    for arm, cases in _arms(per_case(trials)):
+    counted = per_case(trials)
+    arms_of_case = counted.group_by("suite", "case_id").len()["len"]
+    common = int((arms_of_case == counted.select(*ARM).n_unique()).sum())
+    for arm, cases in _arms(counted):
         solved, judged, asked = (cases[name].to_numpy() for name in ("solved", "judged", "asked"))
         evidence = sorted({word for text in cases["evidence"].unique() for word in text.split(", ")})
-        counts = {"of": cases.height, "judged": int(judged.sum()), "asked": int(asked.sum())}
+        counts = {
+            "of": cases.height,
+            "common": common,
+            "judged": int(judged.sum()),
+            "asked": int(asked.sum()),
+        }
         ids = _ids(cases).to_numpy()
         curves = _curves(solved, judged, seed, resamples, level)
         bounds = [_values(side, asked, int(asked.max())) for side in (solved, solved + asked - judged)]
@@ -144,6 +185,8 @@ def reliability(
                     row |= {"worst": worst, "best": best}
                     if row["n"]:
                         row |= curves[metric, k]
+                        few = row["n"] < _FEW and not row["estimator"].endswith(", wilson")
+                        row["reason"] = FEW_CASES if few else None
                     else:
                         row["reason"] = f"no case has {_trials(k, 'judged ')}"
                 rows.append(row)
@@ -151,7 +194,7 @@ def reliability(
 
 
 def crossings(
-    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
 ) -> pl.DataFrame:
     """The pairs of arms whose order turns round between one trial and several: their pass^k curves cross.
 
@@ -162,6 +205,7 @@ def crossings(
     cases, `share` is the share of resamples in which a is ahead at k = 1 and behind at k_last, and `decided` whether
     both intervals leave 0 out. With one case intervals and share are null.
     """
+    check_resamples(resamples)
     rows = []
     for (arm_a, of_a), (arm_b, of_b) in combinations(list(_arms(per_case(trials))), 2):
         pair = of_a.join(of_b, on=["suite", "case_id"], suffix="_b")
@@ -254,7 +298,8 @@ def _curves(
     solved: Ints, judged: Ints, seed: int, resamples: int, level: float
 ) -> dict[tuple[str, int], dict[str, Any]]:
     """Estimate, interval and estimator of each metric for k = 1, 2, ... up to the most judged trials of a case."""
-    n, c, cases = _kinds(solved, judged)
+    # a case without a judged trial is in no mean: drawing it would only blur the share that k = 1 is
+    n, c, cases = _kinds(solved[judged > 0], judged[judged > 0]) if judged.any() else _kinds(solved, judged)
     most = int(n.max())
     known = n[:, None] >= np.arange(1, most + 1)
     values = _values(c, n, most)
@@ -263,16 +308,24 @@ def _curves(
         ks = range(start, min(start + _COLUMNS, most))
         v, m = np.hstack([*values[:, :, ks]]), np.hstack([known[:, ks]] * 2)
         over = cases @ m
-        ends = bootstrap_over_kinds(
+        found_ends = bootstrap_over_kinds(
             cases, v, None if m.all() else m, seed=seed, resamples=resamples, level=level
         )
         columns = [(metric, k + 1) for metric in _METRICS for k in ks]
-        for key, mean, total, low, high in zip(columns, cases @ v / over, over, *ends, strict=True):
+        same = np.where(m, v, -np.inf).max(axis=0) - np.where(m, v, np.inf).min(axis=0) <= SAME
+        means = cases @ v / over
+        for key, mean, total, alike, low, high in zip(columns, means, over, same, *found_ends, strict=True):
             row: dict[str, Any] = {"estimate": min(float(mean), 1.0), "low": float(low), "high": float(high)}
             how = "bootstrap over cases"
-            if most == 1 or low == high:
+            if most == 1 or alike:
                 # drawing from cases that are all alike gives no width: then each case is one observation
                 how = "wilson" if most == 1 else "wilson over cases"
-                row["low"], row["high"] = wilson(row["estimate"] * total, int(total)) or (None, None)
+                row["low"], row["high"] = wilson_at(row["estimate"] * total, int(total), level)
             found[key] = {**row, "estimator": f"{key[0]}.unbiased, {how}"}
+    over = cases @ known
+    for k in range(2, most + 1):
+        if over[k - 1] == over[k - 2]:  # over the same cases, where the order of the true values is known
+            all_of, any_of = (found[metric, k] for metric in _METRICS)
+            all_of["high"] = min(all_of["high"], found[_METRICS[0], k - 1]["high"])
+            any_of["low"] = max(any_of["low"], found[_METRICS[1], k - 1]["low"])
     return found

@@ -101,7 +101,7 @@ def money(table: pl.DataFrame) -> list[pl.Expr]:
     """The sums over a case's trials that money is counted from, in micros: cost, cost_n, lost, solved, ..."""
     kept, told = pl.col("excluded").is_null(), pl.col("solved").is_not_null()
     won = kept & pl.col("solved").fill_null(False)
-    worked = pl.col("cost_source") == "priced" if "cost_source" in table.columns else pl.lit(False)
+    source = pl.col("cost_source") if "cost_source" in table.columns else pl.lit(None, pl.String)
     return [
         won.sum().alias("solved"),
         (kept & told).sum().alias("judged"),
@@ -109,7 +109,8 @@ def money(table: pl.DataFrame) -> list[pl.Expr]:
         pl.col("cost_micros").sum().alias("cost"),
         pl.col("cost_micros").count().alias("cost_n"),
         pl.col("cost_micros").filter(~won).sum().alias("lost"),
-        worked.sum().alias("worked"),
+        source.is_in(["priced", "assumed"]).sum().alias("worked"),
+        (source == "assumed").sum().alias("assumed"),
         pl.col("cached").sum().alias("cached"),
     ]
 
@@ -137,7 +138,8 @@ def by_what(whole: dict[str, Any], prices: Prices | None) -> str:
     if not whole["worked"]:
         return ""
     by = f"by {prices.name} on {prices.on}" if prices is not None else "worked out from tokens"
-    return f"; {some_of(whole['worked'], 'cost')} {by}"
+    how = f", {whole['assumed']} with all input at its price for input_total" if whole["assumed"] else ""
+    return f"; {some_of(whole['worked'], 'cost')} {by}{how}"
 
 
 def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
@@ -146,6 +148,10 @@ def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
     excluded = whole["trials"] - whole["judged"] - whole["untold"]
     return said(
         f"{missing} ({note})" if missing and note else missing,
+        f"of {some_of(whole['assumed'], 'trial')} only the total of the input is known: what was read from a cache "
+        "is not told apart, and costs here as the prices assume of a total"
+        if whole["assumed"]
+        else None,
         f"what {some_of(excluded, 'excluded trial')} cost is counted too"
         if excluded and whole["cost_n"]
         else None,

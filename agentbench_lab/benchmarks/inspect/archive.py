@@ -30,13 +30,20 @@ _MEMBERS, _BYTES = (
 )  # of one call: enough to spread its cost, little enough to stay in the caches
 _AHEAD = 1
 
+MEMBER = 1 << 30
+"""Bytes that one member may unpack to. A sample with all its events is a few tens of megabytes."""
+RATIO, FLOOR = 200, 256 << 20
+"""All members together may unpack to so many times the file, and to so many bytes however small it is. Dialogues that
+repeat themselves shrink a hundredfold; what shrinks a thousandfold is made to fill a memory."""
+
 Content: TypeAlias = "bytes | memoryview"
 
 
 class Archive:
     """The members of a zip in memory, by name; of several with one name the last counts, as Inspect reads them.
 
-    Raises LabError for what is no zip. `where` names the file in errors.
+    Raises LabError for what is no zip, and for one that would unpack to more than is reasonable (`MEMBER`, `RATIO`,
+    `FLOOR`): the directory says how much, and more than it says is not unpacked. `where` names the file in errors.
     """
 
     def __init__(self, data: bytes, where: str) -> None:
@@ -48,6 +55,23 @@ class Archive:
         except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, OSError, struct.error):
             # a file cut short has lost its directory, which stands at its end
             raise LabError(f"{where}: no whole zip file: damaged or cut short") from None
+
+        self._check_size(len(data))
+
+    def _check_size(self, packed: int) -> None:
+        largest = max(self._members.values(), key=lambda member: member.file_size, default=None)
+        if largest is None:
+            return
+        if largest.file_size > MEMBER:
+            raise LabError(
+                f"{self._where}: {largest.filename}: unpacks to {largest.file_size:,} bytes; {MEMBER:,} are the most"
+            )
+        total, most = sum(member.file_size for member in self._members.values()), max(FLOOR, RATIO * packed)
+        if total > most:
+            raise LabError(
+                f"{self._where}: its {packed:,} bytes unpack to {total:,}, the largest part of them {largest.filename}; "
+                f"{most:,} are the most"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

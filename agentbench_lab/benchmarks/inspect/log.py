@@ -250,7 +250,7 @@ def read_log(path: Path) -> Log:
         header = found = _decode(data, msgspec.json.Decoder(_Json), where)
         samples = found.samples or []
         for sample in samples:
-            _settle(sample)
+            _settle(sample, where)
     if header.version > 2:
         raise LabError(f"{where}: format version {header.version} is not known; 2 is the latest that is")
     return Log(path, hashlib.sha256(data).hexdigest(), header, samples)
@@ -288,7 +288,7 @@ def _from_archive(archive: Archive, where: str) -> tuple[Header, list[Sample]]:
     samples = []
     for name, content in archive.read_all(members):
         sample = _decode(content, _SAMPLE, f"{where}: {name}")
-        _settle(sample)
+        _settle(sample, where)
         samples.append(sample)
     return header, samples
 
@@ -308,31 +308,53 @@ def _null(found: re.Match[bytes]) -> bytes:
     return found[0] if found[0].startswith(b'"') else b"null"
 
 
-def _settle(sample: Sample) -> None:
-    """Put texts where only their references stand, and the one score of old versions among the scores."""
+ATTACHED = 64_000_000
+"""Characters that may come into one sample's texts in place of references; each reference counts, for each becomes text
+in the tables."""
+
+
+def _settle(sample: Sample, where: str) -> None:
+    """Put texts where only their references stand. Raises LabError where they would be more than `ATTACHED`."""
     if sample.transcript is not None:
         sample.attachments = {**sample.transcript.content, **sample.attachments}
         sample.transcript = None
     if sample.attachments:
-        sample.messages = _resolved(sample.messages, sample.attachments)
-        sample.input = _resolved(sample.input, sample.attachments)
+        texts = _Texts(sample.attachments, f"{where}: sample {sample.id!r}, epoch {sample.epoch}")
+        sample.messages = texts.put(sample.messages)
+        sample.input = texts.put(sample.input)
         if sample.output is not None and sample.output.choices:
             first = sample.output.choices[0]
-            sample.output = Output([Choice(_resolved(first.message, sample.attachments))])
+            sample.output = Output([Choice(texts.put(first.message))])
     sample.attachments = {}
 
 
-def _resolved(value: Any, attachments: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        if not value.startswith(("attachment://", "tc://")):
-            return value
-        text = attachments.get(value.partition("://")[2], value)
-        return value if text.startswith("data:") else text  # pictures stay outside of the tables
-    if isinstance(value, dict):
-        return {key: _resolved(item, attachments) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_resolved(item, attachments) for item in value]
-    return value
+class _Texts:
+    """The attachments of a sample, put in the place of their references."""
+
+    def __init__(self, attachments: Mapping[str, str], where: str) -> None:
+        self._attachments, self._where, self._room = attachments, where, ATTACHED
+
+    def put(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value) if value.startswith(("attachment://", "tc://")) else value
+        if isinstance(value, dict):
+            return {key: self.put(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.put(item) for item in value]
+        return value
+
+    def _text(self, reference: str) -> str:
+        name = reference.partition("://")[2]
+        text = self._attachments.get(name, reference)
+        if text.startswith("data:"):
+            return reference  # pictures stay outside of the tables
+        self._room -= len(text)
+        if self._room < 0:
+            raise LabError(
+                f"{self._where}: attachments named in its messages come to more than {ATTACHED:,} characters, the last "
+                f"of them {name[:60]!r} with {len(text):,}"
+            )
+        return text
 
 
 def logs_in(folder: Path) -> Iterator[Path]:

@@ -19,6 +19,7 @@ from agentbench_lab.benchmarks.inspect.log import EvalScore, Log, Metric, Sample
 from agentbench_lab.benchmarks.reading import agrees
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Published
+from agentbench_lab.stats import pass_at_k, pass_hat_k, standard_error
 
 _ONE = "score"  # what the one score of a log of 2023 is called where its results have no name for it
 
@@ -160,7 +161,7 @@ class Figures:
         if parts is None or not int(parts[2]):
             return []
         kind, k = _PASSES[parts[1]], int(parts[2])
-        found = (kind(len(case), sum(each >= 1 for each in case), k) for case in self._numbers)
+        found = (kind(sum(each >= 1 for each in case), len(case), k) for case in self._numbers)
         return [[each for each in found if each is not None]]
 
 
@@ -213,18 +214,10 @@ _REDUCERS: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def _pass_at(n: int, solved: int, k: int) -> float | None:
-    return None if n < k else 1 - math.comb(n - solved, k) / math.comb(n, k)
-
-
-def _pass_k(n: int, solved: int, k: int) -> float | None:
-    return None if n < k else math.comb(solved, k) / math.comb(n, k)
-
-
 _PASSES: dict[str, Callable[[int, int, int], float | None]] = {
-    "pass_at": _pass_at,
-    "pass_k": _pass_k,
-    "at_least": lambda n, solved, k: float(solved >= k),
+    "pass_at": pass_at_k,
+    "pass_k": pass_hat_k,
+    "at_least": lambda solved, n, k: float(solved >= k),
 }
 
 
@@ -235,7 +228,7 @@ def _spread(values: list[float]) -> float:
 _STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "accuracy": statistics.fmean,
     "mean": statistics.fmean,
-    "stderr": lambda values: _spread(values) / math.sqrt(len(values)),
+    "stderr": lambda values: standard_error(values) or 0.0,
     "std": _spread,
     "var": lambda values: _spread(values) ** 2,
 }

@@ -17,7 +17,6 @@ from agentbench_lab.results.imported import SourceCall, SourceCase, SourceTrial,
 from agentbench_lab.transcripts import Status, Usage, disjoint_input
 
 GRADER = "grader"  # the role that Inspect's own model-graded scorers ask by
-LONGEST = 4000  # characters of what a tool gave back; the whole stands in the messages
 _ERROR = 300
 _STOPS = {"time": "timeout", "working": "timeout", "operator": None}  # every other limit is one of the budget
 
@@ -262,6 +261,4 @@ def _call(call: _ToolCall, reply: _Message) -> SourceCall:
     else:
         status = "tool_error" if error is not None or reply.tool_error else "ok"
     observed = _text(reply.content) or (error.message if error is not None else reply.tool_error or "")
-    if len(observed) > LONGEST:
-        observed = f"{observed[: LONGEST - 1]}…"
     return SourceCall(call.function, call.arguments, status, observed)

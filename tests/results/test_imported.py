@@ -1,0 +1,107 @@
+"""What an imported run keeps of texts: bounded, and without what looks like a secret."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentbench_lab.errors import LabError
+from agentbench_lab.results.imported import SourceCall, SourceTrial, imported_run
+from agentbench_lab.results.run import Imported, Run
+from agentbench_lab.transcripts import MESSAGES_LIMIT, Usage
+
+KEY = "sk-ant-api03-" + "a1B2" * 8
+
+
+def run(**fields: Any) -> Run:
+    trial = SourceTrial("a", "d", True, **fields)
+    return imported_run(suite="s", trials=[trial], imported=Imported("csv", "f"))
+
+
+def said(messages: Any) -> str:
+    text = run(messages=messages).transcripts.column("messages")[0].as_py()
+    assert isinstance(text, str)
+    return text
+
+
+def test_what_came_back_for_a_call_is_bounded_whatever_the_format() -> None:
+    made = run(calls=(SourceCall("f", {}, "ok", "x" * 8_001), SourceCall("f", {}, "ok", "y" * 8_000)))
+    long, short = made.calls.column("observed").to_pylist()
+    assert long == "x" * 7_999 + "…"
+    assert short == "y" * 8_000
+
+
+def test_a_dialogue_within_the_limit_is_kept_as_it_is() -> None:
+    messages = [{"role": "user", "content": "x" * 190_000}]
+    assert json.loads(said(messages)) == messages
+
+
+def test_of_a_longer_dialogue_the_long_texts_are_bounded_first() -> None:
+    """One text of 300,000 characters and two short ones: all three messages stay."""
+    messages = [{"role": "user", "content": text} for text in ("first", "x" * 300_000, "last")]
+    kept = json.loads(said(messages))
+    assert [len(each["content"]) for each in kept] == [5, 8_000, 4]
+
+
+def test_of_a_dialogue_that_is_still_too_long_beginning_and_end_are_kept() -> None:
+    """1,000 messages of some 1,020 characters each: 200,000 have room for less than 200 of them."""
+    text = said([{"role": "user", "content": f"{number:04}" + "x" * 990} for number in range(1_000)])
+    kept = json.loads(text)
+    assert len(text) <= MESSAGES_LIMIT
+    words = next(each for each in kept if isinstance(each, str))
+    first = [each["content"][:4] for each in kept[: kept.index(words)]]
+    last = [each["content"][:4] for each in kept[kept.index(words) + 1 :]]
+    assert first == [f"{number:04}" for number in range(len(first))]
+    assert last == [f"{number:04}" for number in range(1_000 - len(last), 1_000)]
+    assert 190 <= len(first) + len(last) <= 200
+    assert words == (
+        f"the dialogue is longer than what is kept: {1_000 - len(first) - len(last)} of 1000 messages are left out here"
+    )
+
+
+def test_what_is_long_and_no_list_is_told_to_be_long() -> None:
+    assert json.loads(said({str(number): "x" for number in range(50_000)})) == [
+        "the dialogue is longer than what is kept"
+    ]
+
+
+@given(st.lists(st.integers(0, 30_000), max_size=60))
+def test_no_dialogue_is_longer_than_the_limit(sizes: list[int]) -> None:
+    text = said([{"content": "é" * size} for size in sizes])
+    assert len(text) <= MESSAGES_LIMIT
+    assert isinstance(json.loads(text), list)
+
+
+def test_secrets_are_in_no_table() -> None:
+    made = run(
+        messages=[{"role": "user", "content": f"my key:\n{KEY}"}],
+        answer=f"OPENAI_API_KEY={KEY}",
+        calls=(SourceCall("bash", {"command": f"export OPENAI_API_KEY={KEY}"}, "ok", f"Bearer {KEY}"),),
+    )
+    for grain in ("calls", "transcripts"):
+        assert KEY not in json.dumps(getattr(made, grain).to_pylist())
+    call, transcript = made.calls.to_pylist()[0], made.transcripts.to_pylist()[0]
+    assert json.loads(call["input"]) == {"command": "export OPENAI_API_KEY=«redacted»"}
+    assert call["observed"] == "Bearer «redacted»"
+    assert json.loads(transcript["messages"])[0]["content"] == "my key:\n«redacted»"
+    assert json.loads(transcript["answer"]) == "OPENAI_API_KEY=«redacted»"
+
+
+@pytest.mark.parametrize(
+    ("case_id", "driver", "what"), [("", "d", "case without"), ("a", "", "driver without")]
+)
+def test_a_trial_of_nothing_is_refused(case_id: str, driver: str, what: str) -> None:
+    """No file of results can hold it."""
+    with pytest.raises(LabError, match=f"f: a trial of a {what}"):
+        imported_run(suite="s", trials=[SourceTrial(case_id, driver, True)], imported=Imported("csv", "f"))
+
+
+@pytest.mark.parametrize("seconds", [1e300, -1.0, float("inf"), float("nan")])
+def test_seconds_that_cannot_be_are_refused(seconds: float) -> None:
+    """Files of results count nanoseconds in 64 bits."""
+    with pytest.raises(LabError, match=r"f: trial 1 of 'a' took .* seconds"):
+        run(usage=Usage(wall_s=seconds))

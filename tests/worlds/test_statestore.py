@@ -281,7 +281,6 @@ def test_faults_of_a_file_and_of_a_case_say_where(tmp_path: Path) -> None:
     for inline, says in (
         (bad, r"desk.jsonl:1: c: world: tools.t.effects\[0\]: unknown effect 'sett'"),
         ({"kind": "stae"}, r"desk.jsonl:1: c: world: unknown kind 'stae' \(did you mean 'state'\?\)"),
-        ({"state": {}}, "desk.jsonl:1: c: world: needs a kind"),
         ({"kind": "state", "stat": {}, "tools": []}, "desk.jsonl:1: c: world: unknown key 'stat'"),
     ):
         (one_case,), problems = parse_cases(

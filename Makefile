@@ -13,7 +13,7 @@ PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraint
 STRIP = $(BIN)/nbstripout --extra-keys metadata.language_info.version
 NOTEBOOKS = `ls notebooks/*.ipynb | grep -v -e /out -e failed`
 
-.PHONY: help setup ladder test long check format lab reports bench bench-inspect docs clean
+.PHONY: help setup ladder test long check format lab reports bench bench-inspect docs sandbox clean
 
 help:
 	@echo "make ladder   climb the TOOL ladder afresh and publish reports/run_ladder.html (DRIVER=stub)"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench    measure the speed against its goals"
 	@echo "make bench-inspect  the same against Inspect AI, which gets an environment of its own"
 	@echo "make docs     write the generated pages under docs/ again"
+	@echo "make sandbox  measure again what each level of work folders holds (root, bubblewrap, podman)"
 	@echo "make setup    make .venv, or bring it up to date; every other target does so by itself"
 	@echo "make clean    remove .venv, caches and executed notebooks; runs and reports stay"
 
@@ -95,6 +96,10 @@ docs: setup
 	@$(BIN)/python -m agentbench_lab.results.schema
 	@$(BIN)/python -m agentbench_lab.cases
 	@$(BIN)/python docs/picture.py
+
+# Runs hostile scripts for real; takes minutes.
+sandbox: setup
+	@$(BIN)/python tests/worlds/hostile.py
 
 clean:
 	@rm -rf $(VENV) $(INSPECT) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -546,6 +546,8 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
         yield "a case has either a rung (TOOL-0 to TOOL-9) or a group"
     if line.group is not None and not line.group.strip():
         yield "group must not be blank"
+    if isinstance(line.world, dict) and not isinstance(line.world.get("kind"), str):
+        yield "world: an object needs its kind, a text"
     if not line.tools:
         yield "tools must name at least one declared tool"
     for name in dict.fromkeys(line.tools):

@@ -199,7 +199,8 @@ def _outermost(touched: Collection[Path]) -> Iterator[Path]:
 def _differences(old: Any, new: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
     if old is new:
         return
-    if type(old) is dict and type(new) is dict:
+    if type(old) is dict and type(new) is dict and "" not in old and "" not in new:
+        # an empty key has no path: what holds one is told as a whole
         for key, item in old.items():
             other = new.get(key, ABSENT)
             if item is not other:

@@ -242,6 +242,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"rung": None}, "a case has either a rung (TOOL-0 to TOOL-9) or a group"),
     ({"group": "retail"}, "a case has either a rung (TOOL-0 to TOOL-9) or a group"),
     ({"rung": None, "group": " "}, "group must not be blank"),
+    ({"world": {"state": {}}}, "world: an object needs its kind, a text"),
     ({"tools": []}, "tools must name at least one declared tool"),
     ({"tools": ["look", "near", "look"]}, "tools: 'look' is declared twice"),
     ({"expect": {"calls": [{"name": "look"}]}}, "expect.terminates must be true or false"),

@@ -17,6 +17,9 @@ from agentbench_lab.values import canonical, same
 
 _AROUND = ".,;:!?\"'`()[]{}<>*_"
 """What may stand around a word without being part of it."""
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+_LONGEST = 100
+"""Characters of a number that is written as text."""
 
 
 def wrong_answer(expected: ExpectedAnswer, answer: Any) -> str | None:
@@ -84,7 +87,7 @@ def _not_number(number: int | float, tol: float, answer: Any) -> str:
     got: Decimal | None = None
     if type(answer) in (int, float):
         got = Decimal(repr(answer))
-    elif type(answer) is str and re.fullmatch(r"\s*[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?\s*", answer):
+    elif type(answer) is str and len(answer) <= _LONGEST and _NUMBER.fullmatch(answer.strip()):
         try:
             got = Decimal(answer.strip())
         except InvalidOperation:

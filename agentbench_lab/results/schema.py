@@ -56,7 +56,7 @@ CASES = pa.schema(
         _field(
             "expect",
             _S,
-            "what its success is counted over: calls, refuse, goal, state or answer; empty when imported",
+            "what its success is counted over: calls, refuse, goal, state, files, command or answer; empty when imported",
             null=False,
         ),
         _field("expectation", _S, "the whole expectation, as JSON", null=False),
@@ -79,7 +79,7 @@ TRIALS = pa.schema(
         _field(
             "expect",
             _S,
-            "what a success is counted over: calls, refuse, goal, state or answer; empty when imported",
+            "what a success is counted over: calls, refuse, goal, state, files, command or answer; empty when imported",
             null=False,
         ),
         _field("outcome", _S, "the one outcome of the taxonomy; null when excluded"),

@@ -66,8 +66,8 @@ class Worlds:
         """A world that stands in its case. Cases with the same one share it."""
         kind = declared.get("kind")
         if kind not in INLINE:
-            said = f"unknown kind {kind!r}{did_you_mean(str(kind), INLINE)}" if kind else "needs a kind"
-            raise ProblemsError([Problem(case.file or case.id, case.line, f"{case.id}: world: {said}")])
+            said = f"{case.id}: world: unknown kind {kind!r}{did_you_mean(str(kind), INLINE)}"
+            raise ProblemsError([Problem(case.file or case.id, case.line, said)])
 
         def make() -> World:
             return INLINE[kind](declared, f"{self._suite.name}:{case.id}", self._folder)

@@ -42,6 +42,8 @@ STREAM_LIMIT = 3_500
 """Characters of each stream of a command that an agent is shown: the first and the last of them."""
 READ_LIMIT = 100_000
 """Bytes that read_file gives at once."""
+KEPT_TEXT = 8_000
+"""Characters of a file's text that the ledger keeps as a value; of a longer one it has the beginning."""
 LIST_LIMIT = 1_000
 """Entries that list_files gives at once."""
 _DIFF_LIMIT = 200
@@ -258,7 +260,7 @@ class Sandbox:
                 return Ran(None, "", error=f"{path}: has {size} bytes; use bash to read a part of it")
             first = (line or 1) - 1
             text = "".join(text.splitlines(keepends=True)[first : None if lines is None else first + lines])
-        return Ran(text, text or "(empty)", empty=False)
+        return Ran(text, text or "(empty)", empty=False, kept=len(text) <= KEPT_TEXT)
 
     def _write_file(self, path: str, text: str) -> Ran:
         data = text.encode()

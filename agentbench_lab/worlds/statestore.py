@@ -17,12 +17,15 @@ from agentbench_lab.expect import BadForm, part_of
 from agentbench_lab.paths import ABSENT, BadPath, Change, Path, difference, look, split
 from agentbench_lab.values import NotJson, digest, plain
 from agentbench_lab.worlds.capabilities import Registry
+from agentbench_lab.worlds.effects import Failed
 from agentbench_lab.worlds.seen import Seen, StateSeen
-from agentbench_lab.worlds.statetools import Failed, StateTool, read_tools
+from agentbench_lab.worlds.statetools import StateTool, read_tools
 from agentbench_lab.worlds.templates import as_text
 from agentbench_lab.worlds.toolbox import CONTROL_TOOLS, Ran
 
 _KEYS = ("kind", "state", "tools", "description")
+KEPT = 20_000
+"""Characters of JSON up to which the ledger keeps what a call gave back; an agent is given all of it."""
 _CONTROLS = frozenset(tool.name for tool in CONTROL_TOOLS)
 
 
@@ -99,12 +102,13 @@ class StateWorld:
         except Failed as error:
             return Ran(None, "", error=str(error))
         text = as_text(value)
+        kept = len(text) <= KEPT
         if not touched:
-            return Ran(value, text, empty=value in ([], {}, "", None))
+            return Ran(value, text, empty=value in ([], {}, "", None), kept=kept)
         diff = [msgspec.to_builtins(change) for change in difference(self._state, after, touched)]
         self._state = after
         self._changed = (*self._changed, *touched)
-        return Ran(value, text, diff=diff, empty=False)
+        return Ran(value, text, diff=diff, empty=False, kept=kept)
 
     def goals(self, declared: Sequence[str]) -> tuple[Goal, ...]:
         return ()

@@ -12,20 +12,20 @@ the place of the old one only when all of them have worked.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from agentbench_lab.errors import did_you_mean
-from agentbench_lab.paths import ABSENT, BadPath, Path, join, look, named, push, put, remove
-from agentbench_lab.values import MAX_DEPTH, same
+from agentbench_lab.paths import ABSENT, BadPath, Path, join, look, named
+from agentbench_lab.values import same
 from agentbench_lab.worlds import templates
 from agentbench_lab.worlds.arguments import UnsupportedSchema, compile_schema
 from agentbench_lab.worlds.capabilities import Capability, Parameter
-from agentbench_lab.worlds.templates import Arguments, BadTemplate, Fill, Segments, as_text
+from agentbench_lab.worlds.effects import Failed, Step, effect_step, read
+from agentbench_lab.worlds.places import Place, off_the_map
+from agentbench_lab.worlds.templates import Arguments, BadTemplate, Fill, as_text
 
 EFFECTS = ("set", "append", "increment", "delete", "return")
 TESTS = ("equals", "not_equals", "in", "exists", "absent", "min", "max")
@@ -40,22 +40,7 @@ _TOOL = ("name", "description", "input_schema", "preconditions", "effects", "res
 _SCHEMA = ("type", "properties", "required", "additionalProperties", "description", "title")
 _DONE = {"ok": True}
 
-Step = Callable[[Any, Arguments], tuple[Any, Path, Any]]
-"""From a state and arguments: the state after, the path that was touched (none is empty), what is given back."""
 Say = Callable[[str], None]
-
-
-class Failed(Exception):
-    """A call that the state does not allow; the message is what the agent is told."""
-
-
-class Place(Struct, frozen=True):
-    """A declared path, for the check against the state that the world begins with: `use` is the effect's word or
-    `precondition`, `words` where it is declared."""
-
-    segments: Segments
-    use: str
-    words: str
 
 
 class StateTool(Struct, frozen=True):
@@ -334,7 +319,7 @@ class _Reader:
                 self.say(f"{where}: {key} and from exclude each other")
             if "from" in declared:
                 source = self.path(f"{where}.from", declared["from"], "from", given)
-                value = None if source is None else _read(source)
+                value = None if source is None else read(source)
             elif key in declared or word == "increment":
                 fill = self.value(f"{where}.{key}", declared.get(key, 1), given)
                 value = lambda state, arguments: fill(arguments)  # noqa: E731
@@ -342,63 +327,7 @@ class _Reader:
                 self.say(f"{where}: {word} needs a value")
             if value is None:
                 return None
-        return None if at is None else (given, _step(word, at, value))
-
-
-def _read(source: Callable[[Arguments], Path]) -> Callable[[Any, Arguments], Any]:
-    return lambda state, arguments: _there(state, source(arguments))
-
-
-def _there(state: Any, path: Path) -> Any:
-    found = look(state, path)
-    if found is ABSENT:
-        raise Failed(f"{join(path)} is not there")
-    return found
-
-
-def _step(word: str, at: Callable[[Arguments], Path], value: Callable[[Any, Arguments], Any] | None) -> Step:
-    def step(state: Any, arguments: Arguments) -> tuple[Any, Path, Any]:
-        path = at(arguments)
-        if word == "return":
-            return state, (), _there(state, path)
-        if word == "delete":
-            # what follows in a list moves up, so that the whole list is touched
-            holder = look(state, path[:-1])
-            return remove(state, path), path[:-1] if type(holder) is list else path, ABSENT
-        assert value is not None
-        new = value(state, arguments)
-        if _depth(new) + len(path) >= MAX_DEPTH:
-            raise Failed(f"{join(path)}: the value is nested too deeply")
-        if word == "append":
-            return push(state, path, new), path, ABSENT
-        if word == "increment":
-            new = _sum(look(state, path), new, path)
-        return put(state, path, new), path, ABSENT
-
-    return step
-
-
-def _sum(old: Any, by: Any, path: Path) -> int | float:
-    """The sum as it is written down: 0.1 and 0.2 are 0.3."""
-    if type(old) not in (int, float):
-        raise Failed(f"{join(path)} is {named(old)}, and no number")
-    if type(by) not in (int, float):
-        raise Failed(f"{join(path)} cannot be changed by {named(by)}")
-    if type(old) is int and type(by) is int:
-        total: int | float = old + by
-    else:
-        total = float(Decimal(repr(old)) + Decimal(repr(by)))
-    if not math.isfinite(total) or (type(total) is int and not -(2**63) <= total < 2**63):
-        raise Failed(f"{join(path)} would be too large a number")
-    return total
-
-
-def _depth(value: Any) -> int:
-    if type(value) is dict:
-        return 1 + max(map(_depth, value.values()), default=0)
-    if type(value) is list:
-        return 1 + max(map(_depth, value), default=0)
-    return 0
+        return None if at is None else (given, effect_step(word, at, value))
 
 
 def _order(value: Any) -> str | None:
@@ -461,65 +390,9 @@ def read_tools(
         for place in tool.places:
             problems += [
                 f"tools.{name}.{place.words}: {text}"
-                for text in _off_the_map(state, place, [other.segments for _, other in places])
+                for text in off_the_map(state, place, [other.segments for _, other in places])
             ]
     return found, problems
 
 
-def _off_the_map(state: Any, place: Place, made: list[Segments]) -> Iterator[str]:
-    """Why a path can lead nowhere in the state that the world begins with, unless some effect makes the way."""
-    here = [state]
-    last = len(place.segments) - 1
-    for at, segment in enumerate(place.segments):
-        so_far = _shown(place.segments[:at])
-        holders = [value for value in here if type(value) is dict or type(value) is list]
-        if here and not holders:
-            yield f"{so_far} is {named(here[0])}, and holds nothing"
-            return
-        objects = [value for value in holders if type(value) is dict]
-        if segment is None:
-            here = [item for value in holders for item in (value.values() if type(value) is dict else value)]
-        else:
-            place_of = segment.isascii() and segment.isdigit()
-            if holders and not objects and not place_of:
-                yield f"{so_far} is a list: {segment!r} is no index in it"
-                return
-            here = [found for value in holders if (found := look(value, (segment,))) is not ABSENT]
-            prefix = place.segments[: at + 1]
-            makes = any(_covers(one, prefix) for one in made)
-            may_lack = place.use in ("set", "precondition") and at == last and at > 0
-            if (
-                holders
-                and not here
-                and not makes
-                and not may_lack
-                and (at == 0 or place.use != "precondition")
-            ):
-                keys = {key for value in objects for key in value}
-                lacks = f"there is no {segment!r} in {so_far}" if so_far else f"the state has no {segment!r}"
-                yield f"{lacks}{did_you_mean(segment, keys)}"
-                return
-        if not here:
-            return
-    ends: dict[str, tuple[str, tuple[type, ...]]] = {
-        "append": ("list", (list,)),
-        "increment": ("number", (int, float)),
-    }
-    if place.use in ends:
-        word, kinds = ends[place.use]
-        if not any(type(value) in kinds for value in here):
-            yield f"{_shown(place.segments)} is {named(here[0])}, and no {word}"
-
-
-def _covers(made: Segments, prefix: Segments) -> bool:
-    """Whether an effect writes at a path on the way to this one, or at it."""
-    return len(made) <= len(prefix) and all(
-        a is None or b is None or a == b for a, b in zip(made, prefix, strict=False)
-    )
-
-
-def _shown(segments: Segments) -> str:
-    return ".".join("{…}" if segment is None else join((segment,)) for segment in segments)
-
-
-__all__ = ["EFFECTS", "TESTS", "Failed", "StateTool", "read_tools"]
+__all__ = ["EFFECTS", "TESTS", "StateTool", "read_tools"]

@@ -108,12 +108,15 @@ def path(text: Any, known: Collection[str]) -> tuple[Callable[[Arguments], Path]
         return lambda arguments: constant, fixed, names
 
     def fill(arguments: Arguments) -> Path:
-        return tuple(
+        filled = tuple(
             [
                 "".join([_segment(piece, arguments) if type(piece) is Argument else piece for piece in part])
                 for part in parts
             ]
         )
+        if "" in filled:
+            raise BadPath("an empty text cannot name a place in the state")
+        return filled
 
     return fill, fixed, names
 

@@ -16,7 +16,7 @@ from agentbench_lab.cases import Expect
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
-from agentbench_lab.worlds.capabilities import BindingProblem, Effect, Goal, Registry
+from agentbench_lab.worlds.capabilities import BindingProblem, Capability, Effect, Goal, Registry
 from agentbench_lab.worlds.seen import Seen
 
 INPUT_LIMIT = 100_000
@@ -42,6 +42,7 @@ class Ran(Struct, frozen=True, gc=False):
     `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed, empty
     when that was nothing after all.
     `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
+    With `kept` false the value is too large for the ledger, which then has the text alone.
     """
 
     value: Any
@@ -50,6 +51,7 @@ class Ran(Struct, frozen=True, gc=False):
     error: str | None = None
     diff: Any = None
     empty: bool | None = None
+    kept: bool = True
 
 
 class World(Protocol):
@@ -260,7 +262,7 @@ class Toolbox:
                 raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
             arguments = {} if input is None else input
             try:
-                row = self._run(name, arguments)
+                row, value = self._run(name, arguments)
             except BaseException:
                 # the trial is ended from outside while a tool runs: what it did so far has happened
                 try:
@@ -270,9 +272,39 @@ class Toolbox:
                 self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
                 raise
             self._rows.append(row)
-            return Observation(row.status, row.text, plain(row.value))
+            return Observation(row.status, row.text, plain(value))
 
-    def _run(self, name: str, input: Any) -> LedgerRow:
+    def _run(self, name: str, input: Any) -> tuple[LedgerRow, Any]:
+        """The row of a call, and the value that it gives back."""
+        asked = self._asked(name, input)
+        if isinstance(asked, LedgerRow):
+            return asked, None
+        capability, arguments = asked
+        try:
+            ran = self._world.run(name, arguments)
+        except Exception as error:
+            self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run"), None
+        changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
+        if ran.error is not None:
+            text = ran.error[:TEXT_LIMIT]
+            return LedgerRow(name, arguments, "tool_error", text=text, facts=ran.facts, changes=changes), None
+        row = LedgerRow(
+            name,
+            arguments,
+            "ok",
+            value=ran.value if ran.kept else None,
+            text=ran.text[:TEXT_LIMIT],
+            facts=ran.facts,
+            effects=capability.effects,
+            changes=changes,
+            diff=ran.diff,
+            empty=ran.empty,
+        )
+        return row, ran.value
+
+    def _asked(self, name: str, input: Any) -> LedgerRow | tuple[Capability, dict[str, Any]]:
+        """The tool and the arguments of a call that may run, else the row of one that may not."""
         try:
             arguments = plain(input)
         except NotJson as error:
@@ -293,28 +325,7 @@ class Toolbox:
         if misfits:
             text = "; ".join(f"{misfit.reason}: {misfit.detail}" for misfit in misfits)
             return LedgerRow(name, arguments, "schema_error", text=text[:TEXT_LIMIT], misfits=tuple(misfits))
-        try:
-            ran = self._world.run(name, arguments)
-        except Exception as error:
-            self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
-            return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run")
-        changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
-        if ran.error is not None:
-            return LedgerRow(
-                name, arguments, "tool_error", text=ran.error[:TEXT_LIMIT], facts=ran.facts, changes=changes
-            )
-        return LedgerRow(
-            name,
-            arguments,
-            "ok",
-            value=ran.value,
-            text=ran.text[:TEXT_LIMIT],
-            facts=ran.facts,
-            effects=capability.effects,
-            changes=changes,
-            diff=ran.diff,
-            empty=ran.empty,
-        )
+        return capability, arguments
 
     def _too_late(self, name: str, input: Any) -> Observation:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""

@@ -43,6 +43,8 @@ from ..states import call, case, failed, judge, line, problems_of
         ({"number": 3}, "nan", 'number: expected 3, got "nan", which is no number'),
         ({"number": 3}, " 3e0 ", None),
         ({"number": 3}, "4", "number: expected 3, got 4"),
+        ({"number": 0.5}, ".5", None),
+        ({"number": 3}, "3" * 200_000, "number: expected 3, got " + '"' + "3" * 78 + "…, which is no number"),
         ({"number": 9007199254740993}, 9007199254740992, "number: expected 9007199254740993, got 9007199254740992"),
         ({"gaia": "17"}, "17", None),
         ({"gaia": "17"}, None, "gaia: 'null' is not '17' by the quasi-exact rule"),

@@ -125,7 +125,7 @@ CALLS: dict[str, Any] = {"calls": [{"name": "get", "input": {"id": "W77"}}], "te
         ([line(**{**RUNG, "expect": {**CALLS, "order": "any_order"}})], ["expect.order is not for a rung, which is judged by calls, a refusal or a goal; write a group instead"]),
         ([line(**{**RUNG, "id": "r", "expect": CALLS}), line()], ["expect.state: one suite has one set of outcomes, and 'r' is on a rung of the ladder"]),
         ([line(expect={**DONE, "proof": True})], ["expect.proof is the ladder's alone; this suite is judged by its outcomes"]),
-        ([line(expect={})], ["expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals or answer"]),
+        ([line(expect={})], ["expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals, files, command or answer"]),
         ([line(gold=None, expect={"terminates": True})], ["expect.calls must name at least one call (or expect.refuse, or expect.inferredGoal)"]),
         ([line(expect={"refuse": True, "answer": {"exact": "x"}})], ["a refuse case must not have expect.answer"]),
         ([line(expect={**DONE, "order": "subset"})], ["expect.order 'subset' needs expect.calls"]),

@@ -53,7 +53,7 @@ def one(name: str, input: Any, of: StateWorld | None = None) -> LedgerRow:
         ("note", {"id": "W78", "text": 7}, "schema_error", "type: text must be string or null, not integer", None),
         ("note", {"id": "W78", "txt": "x"}, "malformed", "unknown-arg: note.txt", None),
         ("note", {"text": "x"}, "malformed", "missing-arg: note.id", None),
-        ("note", {"id": ""}, "tool_error", "orders. is not there", None),
+        ("note", {"id": ""}, "tool_error", "an empty text cannot name a place in the state", None),
         ("burn", {}, "undeclared", "unknown-tool: burn", None),
     ],
 )  # fmt: skip
@@ -281,7 +281,6 @@ def test_faults_of_a_file_and_of_a_case_say_where(tmp_path: Path) -> None:
     for inline, says in (
         (bad, r"desk.jsonl:1: c: world: tools.t.effects\[0\]: unknown effect 'sett'"),
         ({"kind": "stae"}, r"desk.jsonl:1: c: world: unknown kind 'stae' \(did you mean 'state'\?\)"),
-        ({"state": {}}, "desk.jsonl:1: c: world: needs a kind"),
         ({"kind": "state", "stat": {}, "tools": []}, "desk.jsonl:1: c: world: unknown key 'stat'"),
     ):
         (one_case,), problems = parse_cases(
@@ -312,6 +311,22 @@ def test_worlds_stand_in_a_case_or_beside_the_suite(tmp_path: Path) -> None:
         {"path": "count", "old": 0, "new": 1},
         {"path": "orders.W77.status", "old": "pending", "new": "cancelled"},
     ]
+
+
+def test_an_empty_key_has_no_path_and_is_told_with_what_holds_it() -> None:
+    keep = {"name": "keep", "input_schema": {"properties": {"v": {}}, "required": ["v"]}, "effects": [{"set": "a.b", "value": "{v}"}]}  # fmt: skip
+    of = StateWorld("w", {"a": {"b": {"": 1}}}, [keep])
+    assert of.run("keep", {"v": {"": 2}}).diff == [{"path": "a.b", "old": {"": 1}, "new": {"": 2}}]
+    assert of.changes() == [Change("a.b", {"": 1}, {"": 2})]
+
+
+def test_what_is_too_large_for_the_ledger_still_reaches_the_agent() -> None:
+    large = {"text": "x" * 30_000}
+    of = StateWorld("w", {"large": large}, [{"name": "read", "effects": [{"return": "large"}]}])
+    toolbox = Toolbox(of, ["read"])
+    assert toolbox.call("read").value == large
+    (row,) = toolbox.close()
+    assert (row.value, len(row.text), row.found_nothing) == (None, 8_000, False)
 
 
 def test_a_change_can_be_from_nothing_to_null() -> None:

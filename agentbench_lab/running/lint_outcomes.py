@@ -89,7 +89,11 @@ def _carried_out(case: Case, world: World, calls: Sequence[Call]) -> tuple[Evide
         if not seen.ok:
             failed.append(f"{word} {number}: {call.name} does not work here: {seen.text}")
     ledger = toolbox.close()
-    return _evidence(ledger, len(calls), toolbox.seen(case.expect)), failed
+    evidence = _evidence(ledger, len(calls), toolbox.seen(case.expect))
+    toolbox.release()
+    if toolbox.fault:
+        failed.append(toolbox.fault)
+    return evidence, failed
 
 
 def _alternatives(case: Case, world: World, calls: Sequence[Call]) -> Iterator[str]:
@@ -103,6 +107,7 @@ def _alternatives(case: Case, world: World, calls: Sequence[Call]) -> Iterator[s
                 for call in calls[:at]:
                     toolbox.call(call.name, call.input)
                 seen = toolbox.call(expected.name, {**calls[at].input, key: value})
+                toolbox.release()
                 if not seen.ok:
                     yield f"call {at + 1}: accept.{key}: does not work here: {seen.text}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -39,7 +39,8 @@ class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
 class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
-    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed, empty
+    `error` is the text of a tool that failed, `failed` whether it was the tool or what carries the call
+    (`protocol_error`); a failed call has changed nothing that is known of. `diff` is what a call changed, empty
     when that was nothing after all.
     `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
     With `kept` false the value is too large for the ledger, which then has the text alone.
@@ -52,10 +53,15 @@ class Ran(Struct, frozen=True, gc=False):
     diff: Any = None
     empty: bool | None = None
     kept: bool = True
+    failed: Literal["tool_error", "protocol_error"] = "tool_error"
 
 
 class World(Protocol):
-    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself."""
+    """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself.
+
+    A world that holds something outside this process has two methods more: `stop()` ends a call that is under way,
+    from any thread, and `close()` gives back what it holds.
+    """
 
     name: str
     kind: str
@@ -214,6 +220,9 @@ class Toolbox:
     def close(self) -> tuple[LedgerRow, ...]:
         """End the trial: what a driver left behind calls from now on is not run. Returns the ledger."""
         self._open = False
+        stop = getattr(self._world, "stop", None)
+        if stop is not None:
+            stop()
         # a call that is under way is waited for, but not for ever: it may be what hangs
         waited = self._lock.acquire(timeout=CLOSING_S)
         try:
@@ -221,6 +230,15 @@ class Toolbox:
         finally:
             if waited:
                 self._lock.release()
+
+    def release(self) -> None:
+        """Give back what the world holds outside this process. Nothing can be seen of it afterwards."""
+        close = getattr(self._world, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as error:
+                self.fault = self.fault or f"the world cannot be closed: {error}"[:TEXT_LIMIT]
 
     def seen(self, expect: Expect) -> Seen | None:
         """What the grade reads off the world; a world that fails here is at fault like one that fails at a call."""
@@ -261,7 +279,7 @@ class Toolbox:
         changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:
             text = ran.error[:TEXT_LIMIT]
-            return LedgerRow(name, arguments, "tool_error", text=text, facts=ran.facts, changes=changes), None
+            return LedgerRow(name, arguments, ran.failed, text=text, facts=ran.facts, changes=changes), None
         row = LedgerRow(
             name,
             arguments,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,12 +68,9 @@ def bridge(
         raise LabError("--stdio serves one trial of one case; give --http for more")
     if ledger and not Path(ledger).absolute().parent.is_dir():
         raise LabError(f"--ledger {ledger}: there is no such folder")
-    # from here on whatever prints, prints on stderr
-    wire = os.dup(1) if stdio else -1
-    if stdio:
-        sys.stdout.flush()
-        os.dup2(2, 1)
+    from agentbench_lab.worlds.mcp_server import take_stdout
 
+    wire = take_stdout() if stdio else -1
     from agentbench_lab.cases import load_suite
     from agentbench_lab.running.asked import DEFAULT_TOOL_CALLS
     from agentbench_lab.running.bridged import Trial, chosen, write_ledgers

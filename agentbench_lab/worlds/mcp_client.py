@@ -266,7 +266,7 @@ def _understood(schema: Any) -> bool:
 
 def _link(declared: dict[str, Any], folder: Path) -> Link:
     odd = [f"unknown key {key!r}{did_you_mean(key, _KEYS)}" for key in declared if key not in _KEYS]
-    if ("command" in declared) == ("url" in declared):
+    if not odd and ("command" in declared) == ("url" in declared):
         odd.append("needs either a command or a url")
     given = {key: value for key, value in declared.items() if key in Link.__struct_fields__}
     if not odd:

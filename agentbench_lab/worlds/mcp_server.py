@@ -12,6 +12,7 @@ import io
 import os
 import secrets
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -115,8 +116,16 @@ def result_of(seen: Observation) -> CallToolResult:
     )
 
 
+def take_stdout() -> int:
+    """A descriptor of what is stdout now; from here on whatever prints, prints on stderr."""
+    sys.stdout.flush()
+    wire = os.dup(1)
+    os.dup2(2, 1)
+    return wire
+
+
 def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S) -> None:
-    """Serve one trial on stdin and the descriptor `wire`, until stdin ends. Nothing else is written to `wire`."""
+    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends."""
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -271,4 +280,4 @@ class _Gate:
         await self._manager.handle_request({**scope, _TRIAL: served, "user": user}, receive, send)
 
 
-__all__ = ["CALL_S", "Address", "HttpBridge", "Served", "result_of", "serve_stdio", "server"]
+__all__ = ["CALL_S", "Address", "HttpBridge", "Served", "result_of", "serve_stdio", "server", "take_stdout"]

@@ -31,6 +31,7 @@ PAGES = 1_000
 LEAVE_S = 2.0
 """Seconds that a server has to leave after its stdin has ended."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_REFUSALS = frozenset({401, 403, 404, 408, 429, *range(500, 600)})
 Got = TypeVar("Got")
 
 
@@ -55,6 +56,7 @@ class Session:
         if self._pipe is not None:
             self._pipe.program = link.program()
         self._token = link.bearer()
+        self._refused: list[int] = []
         self._life = asyncio.run_coroutine_threadsafe(self._live(), self._loop)
         try:
             self._ready.result(link.start_s)
@@ -68,7 +70,10 @@ class Session:
             raise
         except BaseException as error:
             self.close()
-            raise ServerGone(f"the MCP server {link} cannot be used: {_said(error)}{self._last()}") from None
+            status = f" (HTTP {self._refused[-1]})" if self._refused else ""
+            raise ServerGone(
+                f"the MCP server {link} cannot be used: {_said(error)}{status}{self._last()}"
+            ) from None
 
     def __enter__(self) -> Session:
         return self
@@ -113,7 +118,7 @@ class Session:
         from mcp import Client
         from mcp_types import Implementation
 
-        transport = self._pipe.open() if self._pipe is not None else _http(self.link, self._token)
+        transport = self._pipe.open() if self._pipe is not None else self._http()
         about = Implementation(name="agentbench-lab", version="1")
         try:
             client = Client(transport, read_timeout_seconds=self.link.start_s, cache=None, client_info=about)
@@ -130,6 +135,35 @@ class Session:
         finally:
             self._client = None
 
+    @contextlib.asynccontextmanager
+    async def _http(self) -> AsyncIterator[tuple[Any, Any]]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        link, token = self.link, self._token
+
+        async def noted(response: Any) -> None:
+            # an error of the protocol has a body that says so; this is the server as such
+            json = response.headers.get("content-type", "").startswith("application/json")
+            if response.status_code in _REFUSALS and not json:
+                self._refused.append(response.status_code)
+
+        parts = urlsplit(link.url)
+        local = parts.hostname in _LOOPBACK
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ServerGone(f"{link.url!r} is no http or https URL")
+        if token and parts.scheme != "https" and not local:
+            raise ServerGone(f"a token is not sent to {link.url}: it is neither https nor this machine")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        timeout = httpx2.Timeout(link.start_s, read=link.call_s + 5)
+        async with (
+            httpx2.AsyncClient(
+                headers=headers, timeout=timeout, trust_env=not local, event_hooks={"response": [noted]}
+            ) as http,
+            streamable_http_client(link.url, http_client=http) as streams,
+        ):
+            yield streams
+
     async def _call(self, name: str, arguments: dict[str, Any]) -> Ran:
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
@@ -137,6 +171,7 @@ class Session:
 
         if self._client is None or self._gone:
             raise ServerGone(f"the MCP server {self.link} has ended{self._last()}")
+        self._refused.clear()
         try:
             answer = await self._client.call_tool(name, arguments, read_timeout_seconds=self.link.call_s)
         except MCPError as error:
@@ -144,6 +179,8 @@ class Session:
                 return Ran(None, "", error=f"{name} gave no answer within {self.link.call_s:g} s")
             if error.error.code == CONNECTION_CLOSED or self._gone:
                 raise ServerGone(f"the MCP server {self.link} ended during {name}{self._last()}") from None
+            if self._refused:
+                raise ServerGone(f"the MCP server {self.link} answers HTTP {self._refused[-1]}") from None
             text = str(error.error.message).encode(errors="replace").decode()
             return Ran(None, "", error=text, failed="protocol_error")
         except (ValidationError, RuntimeError, ValueError) as error:
@@ -308,26 +345,6 @@ class _Pipe:
         code = self._process.returncode if self._process is not None else None
         how = self._why or (f" (exit {code})" if code is not None else "")
         return f"{how}: {self._errors[-1]}" if self._errors else how
-
-
-@contextlib.asynccontextmanager
-async def _http(link: Link, token: str) -> AsyncIterator[tuple[Any, Any]]:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    parts = urlsplit(link.url)
-    local = parts.hostname in _LOOPBACK
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ServerGone(f"{link.url!r} is no http or https URL")
-    if token and parts.scheme != "https" and not local:
-        raise ServerGone(f"a token is not sent to {link.url}: it is neither https nor this machine")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeout = httpx2.Timeout(link.start_s, read=link.call_s + 5)
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=not local) as http,
-        streamable_http_client(link.url, http_client=http) as streams,
-    ):
-        yield streams
 
 
 async def _all_tools(client: Any) -> tuple[Listed, ...]:

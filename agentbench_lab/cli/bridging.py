@@ -62,6 +62,8 @@ def bridge(
         raise LabError("give either --stdio or --http")
     if trials < 1:
         raise LabError(f"--trials must be at least 1, not {trials}")
+    if not 0 <= port <= 65_535:
+        raise LabError(f"--port must be 0 to 65535, not {port}")
     if not 0 < call_timeout <= 86_400:
         raise LabError(f"--call-timeout must be seconds above 0, not {call_timeout:g}")
     if stdio and (trials > 1 or len(ids) > 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,8 @@ class McpWorld:
         try:
             if self._session is None:
                 self._session = _connect(self.link)
+                # a world that nobody closes takes its server with it
+                weakref.finalize(self, self._session.kill)
                 if self._session.tools != self.tools:
                     raise LabError("the server lists other tools than before")
             return self._session.call(name, input)

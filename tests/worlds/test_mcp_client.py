@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import sys
@@ -163,6 +164,14 @@ def test_each_trial_has_a_process_of_its_own_and_none_of_our_secrets(
     other.release()
     assert ended(second["pid"])
     assert told(box)["calls"] == 2
+
+
+def test_a_world_that_nobody_closes_takes_its_server_with_it() -> None:
+    world = McpWorld(link()).fork()
+    pid = json.loads(world.run("act", {"n": 1}).text)["pid"]
+    del world
+    gc.collect()
+    assert ended(pid)
 
 
 def test_the_whole_process_group_ends_at_close(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -338,6 +339,16 @@ def test_a_bridge_that_is_started_again_knows_nothing_of_before() -> None:
         again.close()
     trial.close()
     trial.release()
+
+
+def test_a_url_in_a_case_names_the_variable_of_its_token(
+    bridge: HttpBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = bridge.open(box())
+    monkeypatch.setenv("DESK_TOKEN", address.token)
+    declared = {"kind": "mcp", "url": address.url, "token_env": "DESK_TOKEN"}
+    there = McpWorld.of(declared, name="desk", folder=Path())
+    assert there.registry.names[: len(ALL)] == tuple(ALL)
 
 
 def test_our_client_on_our_bridge_sees_what_the_toolbox_says(bridge: HttpBridge) -> None:

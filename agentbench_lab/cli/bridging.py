@@ -104,7 +104,6 @@ def bridge(
 
 
 def _stdio(trial: Trial, wire: int, call_s: float, done: threading.Event) -> None:
-    _sdk()
     from agentbench_lab.worlds.mcp_server import serve_stdio
 
     failed: list[Exception] = []
@@ -125,7 +124,6 @@ def _stdio(trial: Trial, wire: int, call_s: float, done: threading.Event) -> Non
 
 
 def _http(trials: Sequence[Trial], port: int, file: str, call_s: float, done: threading.Event) -> None:
-    _sdk()
     from agentbench_lab.worlds.mcp_server import HttpBridge
 
     given = os.environ.get(TOKEN, "")
@@ -168,13 +166,6 @@ def _until_told(done: threading.Event) -> None:
 
     signal.signal(signal.SIGTERM, told)
     signal.signal(signal.SIGINT, told)
-
-
-def _sdk() -> None:
-    try:
-        import mcp  # noqa: F401
-    except ImportError:
-        raise LabError("the bridge needs the MCP SDK: pip install 'agentbench-lab[mcp]'") from None
 
 
 COMMANDS = (bridge,)

@@ -6,6 +6,7 @@ the first tool is called. What a server keeps elsewhere (a file, a service) is n
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -155,6 +156,9 @@ class McpWorld:
                 weakref.finalize(self, self._session.kill)
                 if self._session.tools != self.tools:
                     raise LabError("the server lists other tools than before")
+                if self._stopped:  # the trial ended while the server started
+                    self._session.close()
+                    return Ran(None, "", error="the trial is over")
             return self._session.call(name, input)
         except LabError:
             if self._stopped:
@@ -217,7 +221,14 @@ def _text(block: Any) -> str:
     return f"[{block.type}: {block.mime_type}, {len(block.data)} characters of base64]"
 
 
+def needs_sdk(what: str) -> None:
+    """Raises LabError, saying how to install it, where the MCP SDK is not there."""
+    if importlib.util.find_spec("mcp") is None:
+        raise LabError(f"{what} needs the MCP SDK: pip install 'agentbench-lab[mcp]'")
+
+
 def _connect(link: Link) -> Session:
+    needs_sdk("a world of kind mcp")
     from agentbench_lab.worlds.mcp_session import Session
 
     return Session(link)
@@ -291,4 +302,4 @@ def _link(declared: dict[str, Any], folder: Path) -> Link:
         raise BadServer([str(error)]) from None
 
 
-__all__ = ["BadServer", "Link", "Listed", "McpWorld", "ran"]
+__all__ = ["BadServer", "Link", "Listed", "McpWorld", "needs_sdk", "ran"]

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Observation
+from agentbench_lab.worlds.mcp_client import needs_sdk
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ _TRIAL = "agentbench_lab.trial"
 
 
 class Served:
-    """A toolbox, and the queue before it: calls of one trial run one after the other, in a thread of their own."""
+    """A toolbox, and the queue before it: calls of one trial run one after the other, in threads beside the server's.
+
+    A call that has begun is carried out, whoever still waits for it; one that has not when its agent leaves is dropped.
+    """
 
     def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S) -> None:
         self.toolbox = toolbox
         self.call_s = call_s
+        self._turn = threading.Lock()
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def call(self, name: Any, arguments: Any) -> Observation:
@@ -54,17 +59,24 @@ class Served:
 
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(1)
-        with anyio.move_on_after(self.call_s):
-            return await anyio.to_thread.run_sync(
-                self._call, name, arguments, abandon_on_cancel=True, limiter=self._limiter
-            )
+        left = threading.Event()
+        try:
+            with anyio.move_on_after(self.call_s):
+                return await anyio.to_thread.run_sync(
+                    self._call, name, arguments, left, abandon_on_cancel=True, limiter=self._limiter
+                )
+        finally:
+            left.set()
         return Observation("tool_error", f"{name} gave no answer within {self.call_s:g} s")
 
-    def _call(self, name: Any, arguments: Any) -> Observation:
-        try:
-            return self.toolbox.call(name, arguments)
-        except BudgetSpent as error:
-            return Observation("protocol_error", str(error))
+    def _call(self, name: Any, arguments: Any, left: threading.Event) -> Observation:
+        with self._turn:
+            if left.is_set():
+                return Observation("tool_error", "nobody waits for this call")
+            try:
+                return self.toolbox.call(name, arguments)
+            except BudgetSpent as error:
+                return Observation("protocol_error", str(error))
 
 
 def server(find: Callable[[ServerRequestContext[Any, Any]], Served]) -> Server[Any]:
@@ -126,6 +138,7 @@ def take_stdout() -> int:
 
 def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S) -> None:
     """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends."""
+    needs_sdk("the bridge")
     import anyio
     from mcp.server.stdio import stdio_server
 
@@ -181,7 +194,8 @@ class HttpBridge:
         self.close()
 
     def start(self) -> None:
-        """Listen. Raises LabError where the port is taken."""
+        """Listen. Raises LabError where the port is taken, or the SDK is not installed."""
+        needs_sdk("the bridge")
         import uvicorn
 
         # with its protocol named, asyncio turns off the delay that costs 40 ms an answer

@@ -14,14 +14,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HEAVY = {
     "altair",
+    "anyio",
     "click",
     "jsonschema",
+    "mcp",
     "nbconvert",
     "numpy",
     "pandas",
     "papermill",
     "polars",
     "pyarrow",
+    "pydantic",
     "scipy",
 }
 

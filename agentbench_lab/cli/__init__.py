@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from agentbench_lab.cli import exchange, looking, publishing, runs
+from agentbench_lab.cli import bridging, exchange, looking, publishing, runs
 from agentbench_lab.cli.common import EXIT_INTERRUPTED, EXIT_MISTAKE, WIDTH, say
 from agentbench_lab.errors import LabError
 
@@ -48,7 +48,13 @@ def cli() -> None:
     """
 
 
-for command in (*runs.COMMANDS, *exchange.COMMANDS, *looking.COMMANDS, *publishing.COMMANDS):
+for command in (
+    *runs.COMMANDS,
+    *bridging.COMMANDS,
+    *exchange.COMMANDS,
+    *looking.COMMANDS,
+    *publishing.COMMANDS,
+):
     cli.add_command(command)
 
 

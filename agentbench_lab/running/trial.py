@@ -294,7 +294,7 @@ class Job:
         wall_s = time.perf_counter() - self._began
         ledger = self._toolbox.close()
         # what the control tools were told was delivered, however the attempt ended
-        transcript = _ended(transcript, self._toolbox)
+        transcript = ended(transcript, self._toolbox)
         spent = self._context.spent
         if usage is None:
             usage = transcript.usage if transcript.usage != _UNKNOWN else spent
@@ -349,7 +349,7 @@ class Job:
             evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
         finally:
             self._toolbox.release()
-        verdict = _judge(case, transcript, evidence, self.strictness)
+        verdict = judge(case, transcript, evidence, self.strictness)
         row = product_row(
             case, self._kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
         )
@@ -389,7 +389,8 @@ def collect(
     )
 
 
-def _judge(case: Case, transcript: Transcript, evidence: Evidence, strictness: str) -> Grade:
+def judge(case: Case, transcript: Transcript, evidence: Evidence, strictness: str) -> Grade:
+    """The grade of a trial; a grader that fails excludes it."""
     try:
         return grade(case, transcript, evidence, strictness=strictness)
     except Exception as error:
@@ -458,7 +459,7 @@ async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]
         return None, error
 
 
-def _ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
+def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
     """What the control tools were told counts like what the transcript says."""
     ending = toolbox.ending
     if not ending.used and not transcript.messages:

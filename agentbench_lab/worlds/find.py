@@ -13,6 +13,7 @@ from agentbench_lab.cases import Case, Suite, project_root
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, shown
 from agentbench_lab.values import canonical
 from agentbench_lab.worlds.codegraph import CodeGraph
+from agentbench_lab.worlds.mcp_client import BadServer, McpWorld
 from agentbench_lab.worlds.sandbox import BadSandbox, Sandbox
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.statestore import BadWorld, StateWorld
@@ -150,6 +151,21 @@ def _sandbox_file(data: bytes, name: str, file: str) -> World:
         raise ProblemsError([Problem(file, 0, text) for text in error.problems]) from None
 
 
+def _mcp_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
+    try:
+        return McpWorld.of(declared, name=name, folder=folder)
+    except BadServer as error:
+        raise BadWorldError(error.problems) from None
+
+
+def _mcp_file(data: bytes, name: str, file: str) -> World:
+    folder = Path(file).absolute().parent
+    try:
+        return McpWorld.of(msgspec.json.decode(data, type=dict[str, Any]), name=name, folder=folder)
+    except BadServer as error:
+        raise ProblemsError([Problem(file, 0, text) for text in error.problems]) from None
+
+
 def _graph_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
     odd = [
         f"unknown key {key!r}{did_you_mean(key, ('kind', 'graph'))}"
@@ -167,11 +183,13 @@ def _graph_inline(declared: dict[str, Any], name: str, folder: Path) -> World:
 INLINE: dict[str, Callable[[dict[str, Any], str, Path], World]] = {
     "codegraph": _graph_inline,
     "sandbox": _sandbox_inline,
+    "mcp": _mcp_inline,
     "state": _state_inline,
 }
 """How a world that stands in a case is made, by kind: from the object, a name, and the folder of the suite."""
 FILES: dict[str, Callable[[bytes, str, str], World]] = {
     "sandbox": _sandbox_file,
+    "mcp": _mcp_file,
     "state": lambda data, name, file: StateWorld.from_bytes(data, name=name, file=file),
 }
 """How a world file is read, by kind: from its bytes, the name, and the file as a person writes it."""

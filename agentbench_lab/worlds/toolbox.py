@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -39,7 +39,8 @@ class Fact(Struct, frozen=True, gc=False, omit_defaults=True):
 class Ran(Struct, frozen=True, gc=False):
     """What a world gives back for one call: the value, a text about it, and the preconditions it checked.
 
-    `error` is the text of a tool that failed; a failed call has changed nothing. `diff` is what a call changed, empty
+    `error` is the text of a tool that failed, `failed` whether it was the tool or what carries the call
+    (`protocol_error`); a failed call has changed nothing that is known of. `diff` is what a call changed, empty
     when that was nothing after all.
     `empty` says whether there was nothing to find, where the value does not (None: an empty value is nothing).
     With `kept` false the value is too large for the ledger, which then has the text alone.
@@ -52,6 +53,7 @@ class Ran(Struct, frozen=True, gc=False):
     diff: Any = None
     empty: bool | None = None
     kept: bool = True
+    failed: Literal["tool_error", "protocol_error"] = "tool_error"
 
 
 class World(Protocol):
@@ -288,7 +290,7 @@ class Toolbox:
         changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:
             text = ran.error[:TEXT_LIMIT]
-            return LedgerRow(name, arguments, "tool_error", text=text, facts=ran.facts, changes=changes), None
+            return LedgerRow(name, arguments, ran.failed, text=text, facts=ran.facts, changes=changes), None
         row = LedgerRow(
             name,
             arguments,

@@ -1,0 +1,297 @@
+"""Any toolbox over MCP, for an agent that is another program: on stdio for one trial, by HTTP for many at once.
+
+The official SDK speaks the protocol; what is called lands in the toolbox, and so in its ledger, as it does in process.
+HTTP is for this machine alone: it listens on the loopback address, a trial has its own path and its own token, and a
+request by another name of the host or from a page of another origin is refused before it is read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import io
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentbench_lab.errors import LabError
+from agentbench_lab.transcripts import Observation
+from agentbench_lab.worlds.mcp_client import needs_sdk
+from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
+
+if TYPE_CHECKING:
+    import anyio
+    from mcp.server import Server
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolResult
+
+HOST = "127.0.0.1"
+CALL_S = 120.0
+"""Seconds after which an agent is told that a tool has not answered."""
+START_S = 30.0
+SHUT_S = 5.0
+_TRIAL = "agentbench_lab.trial"
+
+
+class Served:
+    """A toolbox, and the queue before it: calls of one trial run one after the other, in threads beside the server's.
+
+    A call that has begun is carried out, whoever still waits for it; one that has not when its agent leaves is dropped.
+    """
+
+    def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S) -> None:
+        self.toolbox = toolbox
+        self.call_s = call_s
+        self._turn = threading.Lock()
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def call(self, name: Any, arguments: Any) -> Observation:
+        """What the toolbox answers; what it refuses (its limit is spent, the trial is over) is an answer too."""
+        import anyio
+        import anyio.to_thread
+
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(1)
+        left = threading.Event()
+        try:
+            with anyio.move_on_after(self.call_s):
+                return await anyio.to_thread.run_sync(
+                    self._call, name, arguments, left, abandon_on_cancel=True, limiter=self._limiter
+                )
+        finally:
+            left.set()
+        return Observation("tool_error", f"{name} gave no answer within {self.call_s:g} s")
+
+    def _call(self, name: Any, arguments: Any, left: threading.Event) -> Observation:
+        with self._turn:
+            if left.is_set():
+                return Observation("tool_error", "nobody waits for this call")
+            try:
+                return self.toolbox.call(name, arguments)
+            except BudgetSpent as error:
+                return Observation("protocol_error", str(error))
+
+
+def server(find: Callable[[ServerRequestContext[Any, Any]], Served]) -> Server[Any]:
+    """The SDK's server for toolboxes; `find` gives the one that a request is for."""
+    import mcp_types as types
+    from mcp.server import Server
+
+    async def listed(ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
+                for tool in find(ctx).toolbox.tools
+            ]
+        )
+
+    async def called(
+        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        return result_of(await find(ctx).call(params.name, params.arguments))
+
+    async def malformed(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        """A call of a shape that the SDK refuses is a call that was made: it stands in the ledger all the same."""
+        if ctx.method == "tools/call":
+            given: dict[str, Any] = dict(ctx.params or {})
+            name, arguments = given.get("name"), given.get("arguments")
+            if type(name) is not str or not (arguments is None or type(arguments) is dict):
+                await find(ctx).call(name, arguments)
+        return await call_next(ctx)
+
+    made: Server[Any] = Server(
+        "agentbench-lab", version=version("agentbench-lab"), on_list_tools=listed, on_call_tool=called
+    )
+    made.middleware.append(malformed)
+    return made
+
+
+def result_of(seen: Observation) -> CallToolResult:
+    """An observation as MCP says it: its text, its value where it has one, `isError` unless it is ok."""
+    import mcp_types as types
+
+    structured = None
+    if seen.ok and seen.value is not None:
+        # the protocol knows objects only; this is how the SDK wraps what is none
+        structured = seen.value if type(seen.value) is dict else {"result": seen.value}
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=seen.text)],
+        structured_content=structured,
+        is_error=not seen.ok,
+    )
+
+
+def take_stdout() -> int:
+    """A descriptor of what is stdout now; from here on whatever prints, prints on stderr."""
+    sys.stdout.flush()
+    wire = os.dup(1)
+    os.dup2(2, 1)
+    return wire
+
+
+def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S) -> None:
+    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends."""
+    needs_sdk("the bridge")
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    served = Served(toolbox, call_s=call_s)
+
+    async def serve() -> None:
+        made = server(lambda ctx: served)
+        out = io.TextIOWrapper(os.fdopen(wire, "wb", closefd=False), encoding="utf-8", newline="\n")
+        async with stdio_server(stdout=anyio.wrap_file(out)) as (read, write):
+            await made.run(read, write, made.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def _of_request(ctx: ServerRequestContext[Any, Any]) -> Served:
+    """The trial whose path and token the request came with."""
+    assert ctx.request is not None
+    served: Served = ctx.request.scope[_TRIAL]
+    return served
+
+
+class Address(Struct, frozen=True):
+    """Where a trial is served: its URL, and the bearer token that opens it."""
+
+    url: str
+    token: str
+
+    @property
+    def path(self) -> str:
+        return "/" + self.url.split("/", 3)[3]
+
+
+class HttpBridge:
+    """Toolboxes over streamable HTTP on the loopback address, as many as there are trials.
+
+    `with HttpBridge() as bridge: address = bridge.open(toolbox)`. The server runs in a thread of its own; it is
+    started once, and a trial costs an entry in a table. Port 0 takes a free one.
+    """
+
+    def __init__(self, *, port: int = 0, call_s: float = CALL_S) -> None:
+        self._wanted = port
+        self._call_s = call_s
+        self._served: dict[str, tuple[str, Served]] = {}
+        self._uvicorn: Any = None
+        self._thread: threading.Thread | None = None
+        self.port = 0
+
+    def __enter__(self) -> HttpBridge:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Listen. Raises LabError where the port is taken, or the SDK is not installed."""
+        needs_sdk("the bridge")
+        import uvicorn
+
+        # with its protocol named, asyncio turns off the delay that costs 40 ms an answer
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((HOST, self._wanted))
+        except (OSError, OverflowError) as error:
+            bound.close()
+            raise LabError(f"--port {self._wanted}: {getattr(error, 'strerror', None) or error}") from None
+        self.port = bound.getsockname()[1]
+        config = uvicorn.Config(
+            _Gate(self._served, self.port),
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+        self._uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._uvicorn.run, args=([bound],), name="mcp bridge", daemon=True
+        )
+        self._thread.start()
+        until = time.monotonic() + START_S
+        while not self._uvicorn.started:
+            if not self._thread.is_alive() or time.monotonic() > until:
+                raise LabError("the MCP server did not start")
+            time.sleep(0.005)
+
+    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "") -> Address:
+        """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one)."""
+        path = f"/{path.strip('/') or secrets.token_hex(8)}/mcp"
+        if path in self._served:
+            raise ValueError(f"{path} is served already")
+        token = token or secrets.token_urlsafe(32)
+        self._served[path] = (token, Served(toolbox, call_s=self._call_s))
+        return Address(f"http://{HOST}:{self.port}{path}", token)
+
+    def shut(self, address: Address) -> None:
+        """Serve a toolbox no longer. The toolbox itself stays open."""
+        self._served.pop(address.path, None)
+
+    def close(self) -> None:
+        """Stop listening, and end what is under way."""
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+        if self._thread is not None:
+            self._thread.join(SHUT_S)
+        self._served.clear()
+
+
+class _Gate:
+    """The ASGI application: who may not come in is refused here, who may is handed to the SDK."""
+
+    def __init__(self, served: dict[str, tuple[str, Served]], port: int) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+
+        names = (f"{HOST}:{port}", f"localhost:{port}")
+        self._served = served
+        self._security = TransportSecurityMiddleware(
+            TransportSecuritySettings(
+                allowed_hosts=list(names), allowed_origins=[f"http://{name}" for name in names]
+            )
+        )
+        self._manager = StreamableHTTPSessionManager(server(_of_request), json_response=True)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            async with self._manager.run():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+        from mcp.server.auth.provider import AccessToken
+        from starlette.requests import Request
+        from starlette.responses import Response
+
+        request = Request(scope)
+        refused = await self._security.validate_request(request)
+        if refused is None and scope["path"] not in self._served:
+            refused = Response("no trial is served here", 404)
+        if refused is None:
+            token, served = self._served[scope["path"]]
+            scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+                refused = Response("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        # a session belongs to the trial that began it: with the token of another it is not found
+        user = AuthenticatedUser(AccessToken(token="-", client_id=scope["path"], scopes=[]))
+        await self._manager.handle_request({**scope, _TRIAL: served, "user": user}, receive, send)
+
+
+__all__ = ["CALL_S", "Address", "HttpBridge", "Served", "result_of", "serve_stdio", "server", "take_stdout"]

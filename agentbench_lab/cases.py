@@ -19,7 +19,14 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
-from agentbench_lab.expect import LADDER_KEYS, OUTCOME_KEYS, ExpectedAnswer, state_faults
+from agentbench_lab.expect import (
+    LADDER_KEYS,
+    OUTCOME_KEYS,
+    AgentdGrade,
+    BfclTruth,
+    ExpectedAnswer,
+    state_faults,
+)
 from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
@@ -86,6 +93,13 @@ class Expect(
     state_absent: tuple[str, ...] = ()
     state_equals: dict[str, Any] | None = None
     answer: ExpectedAnswer | None = None
+    bfcl: BfclTruth | None = None
+    agentd: AgentdGrade | None = None
+
+    @property
+    def mode(self) -> Literal["strict", "bfcl", "agentd"]:
+        """By whose rule a trial is judged: ours, or one that a public benchmark has published."""
+        return "bfcl" if self.bfcl is not None else "agentd" if self.agentd is not None else "strict"
 
     @property
     def expected_calls(self) -> tuple[ExpectedCall, ...]:
@@ -110,7 +124,7 @@ class Expect(
     @property
     def grades(self) -> bool:
         """Whether there is anything that a trial could fail."""
-        return self.key != "calls" or self.calls is not msgspec.UNSET
+        return self.key != "calls" or self.calls is not msgspec.UNSET or self.mode != "strict"
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -390,6 +404,8 @@ _SHAPES: dict[str, type[Struct]] = {
     "$.expect.candidateResults[]": Call,
     "$.expect.recover": Recover,
     "$.expect.answer": ExpectedAnswer,
+    "$.expect.bfcl": BfclTruth,
+    "$.expect.agentd": AgentdGrade,
     "$.gold": Gold,
     "$.gold.calls[]": Call,
     "$.trace[]": Call,
@@ -539,6 +555,14 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
     )
     if expect.answer is not None:
         yield from (f"expect.answer: {fault}" for fault in expect.answer.faults())
+    if expect.bfcl is not None:
+        yield from (f"expect.bfcl: {fault}" for fault in expect.bfcl.faults())
+        if expect != Expect(bfcl=expect.bfcl):
+            yield "expect.bfcl stands alone: nothing else is judged under a published rule"
+    elif expect.agentd is not None:
+        yield from (f"expect.agentd: {fault}" for fault in expect.agentd.faults())
+        if expect != Expect(agentd=expect.agentd):
+            yield "expect.agentd stands alone: nothing else is judged under a published rule"
     given = expect.calls is not msgspec.UNSET
     if expect.order != "positional" and not expect.expected_calls:
         yield f"expect.order {expect.order!r} needs expect.calls"

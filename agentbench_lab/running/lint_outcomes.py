@@ -29,6 +29,9 @@ _NO_ANSWER = "expect.answer: no text follows from it; give gold.answer, an answe
 def outcome_problems(case: Case, world: World) -> Iterator[str]:
     """What the case promises and does not hold."""
     expect = case.expect
+    if expect.mode != "strict":
+        # a published rule has its own corners: what it passes is not ours to prove
+        return
     if expect.of_state and world.kind != "state":
         yield f"expects a state, and world {world.name!r} is a {world.kind}"
         return

@@ -254,6 +254,9 @@ def prepare(
         **settings.limits,
         "world": world_name(world),
     }
+    modes = sorted({case.expect.mode for case in cases})
+    if modes != ["strict"]:
+        options["mode"] = ", ".join(modes)
     folder = None
     if save_run:
         name = f"{suite.name}-{stamp}-{secrets.token_hex(4)}"

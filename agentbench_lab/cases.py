@@ -152,7 +152,9 @@ class Goal(Struct, frozen=True):
 
 class Task(Struct, frozen=True, omit_defaults=True):
     """What a driver is given: the request, the names of the declared tools, the policy it has to keep, and for goal
-    recognition the observed trace and the declared goals. Nothing in it tells the answer."""
+    recognition the observed trace and the declared goals. Nothing in it tells the answer.
+
+    `parts` are the sentences of a request that ask for things which have nothing to do with each other."""
 
     request: str
     tools: tuple[str, ...]
@@ -160,6 +162,12 @@ class Task(Struct, frozen=True, omit_defaults=True):
     goals: tuple[Goal, ...] = ()
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many independent parts the request has; one where nobody has counted them."""
+        return len(self.parts) or 1
 
 
 class Gold(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -187,6 +195,7 @@ class _Line(
     trace: tuple[Call, ...] | None = None
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
+    parts: tuple[str, ...] = ()
     gold: Gold | None = None
     note: str = ""
     compose: str = ""
@@ -354,7 +363,14 @@ def _case(line: _Line, key: str, suite: str, file: str, number: int, taxonomy: T
     return Case(
         id=line.id,
         group=line.rung or line.group or "",
-        task=Task(line.request, line.tools, line.trace or (), limits=line.limits, policy=line.policy),
+        task=Task(
+            line.request,
+            line.tools,
+            line.trace or (),
+            limits=line.limits,
+            policy=line.policy,
+            parts=line.parts,
+        ),
         expect=line.expect,
         world=line.world,
         suite=suite,
@@ -527,6 +543,11 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
         yield "a case has either a rung (TOOL-0 to TOOL-9) or a group"
     if line.group is not None and not line.group.strip():
         yield "group must not be blank"
+    for part in line.parts:
+        if not part.strip() or part not in line.request:
+            yield f"parts: {part!r} is not in the request"
+    if len(set(line.parts)) < len(line.parts):
+        yield "parts: one is given twice"
     if isinstance(line.world, dict) and not isinstance(line.world.get("kind"), str):
         yield "world: an object needs its kind, a text"
     if not line.tools:

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentbench_lab import casebook as casebook
     from agentbench_lab import charts as charts
     from agentbench_lab import tables as tables
     from agentbench_lab.analysis import metrics as metrics
@@ -86,6 +87,7 @@ __all__ = [
     "Transcript",
     "Usage",
     "banner",
+    "casebook",
     "charts",
     "compare",
     "evaluate",
@@ -104,7 +106,13 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "analysis.stats", "tables": "tables"}
+_MODULES = {
+    "casebook": "casebook",
+    "charts": "charts",
+    "metrics": "analysis.metrics",
+    "stats": "analysis.stats",
+    "tables": "tables",
+}
 
 
 def __getattr__(name: str) -> Any:

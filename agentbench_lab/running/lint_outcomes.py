@@ -38,11 +38,11 @@ def outcome_problems(case: Case, world: World) -> Iterator[str]:
     if expect.key == "state" and case.gold is None and not expect.expected_calls:
         yield 'needs gold, a reference solution: {"calls": [...]} that lead to the expected state'
         return
-    answer = _answer(case)
+    answer = reference_answer(case)
     if expect.answer is not None and answer is None:
         yield _NO_ANSWER
         return
-    calls = _reference_calls(case)
+    calls = reference_calls(case)
     evidence, failed = _carried_out(case, world, calls)
     yield from failed
     yield from _parents(case, world)
@@ -60,13 +60,14 @@ def outcome_problems(case: Case, world: World) -> Iterator[str]:
             yield f"gold self-test: {what} still passes"
 
 
-def _reference_calls(case: Case) -> tuple[Call, ...]:
+def reference_calls(case: Case) -> tuple[Call, ...]:
+    """The calls of the reference solution: `gold`, else the expected ones with what they leave open filled in."""
     if case.gold is not None and case.gold.calls:
         return case.gold.calls
     return tuple(Call(call.name, filled(call)) for call in case.expect.expected_calls)
 
 
-def _answer(case: Case) -> Any:
+def reference_answer(case: Case) -> Any:
     """The reference answer: the one given, else one that follows from what is expected of it."""
     expected = case.expect.answer
     if case.gold is not None and case.gold.answer is not None:

@@ -163,11 +163,7 @@ def steps(run: Run, case: str, *, trial: int = 1) -> Table:
 
     The trial is that of the run's first arm. Raises LabError for a case or trial that the run does not have.
     """
-    rows = [row for row in run.trials.to_pylist() if row["case_id"] == case and row["trial"] == trial]
-    if not rows:
-        ids = sorted({row["case_id"] for row in run.trials.to_pylist()})
-        raise LabError(f"{run.card.run}: no trial {trial} of {case!r}{did_you_mean(case, ids)}")
-    one = rows[0]
+    _, one = _trial(run, case, trial)
     arm = ("driver", "model", "scaffold")
     made = [
         call
@@ -205,6 +201,33 @@ def steps(run: Run, case: str, *, trial: int = 1) -> Table:
     )
 
 
+def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
+    """Each check of the same trial, safety first, and how it came out."""
+    at, one = _trial(run, case, trial)
+    made = run.product[at].verdict.checks if run.product else ()
+    rows: list[Sequence[str] | str] = []
+    for check in made:
+        words = "passed" if check.passed else "FAILED" if check.gates else "not so, and decides nothing"
+        rows.append([check.name, words, _cut(check.detail)])
+    if not made:
+        rows = [["reasons", "", _cut("; ".join(one["reasons"]) or "not in the file")]]
+    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        ended = f"excluded by {one['excluded_owner']}: {one['excluded']}"
+    notes = [f"{ended}; stop: {one['stop'] or 'not said'}"]
+    return Table(f"{case} [{one['driver']} #{trial}], judged", ["check", "came out", "why"], rows, notes)
+
+
+def _trial(run: Run, case: str, trial: int) -> tuple[int, dict[str, Any]]:
+    """The place and the row of a trial of the run's first arm that has it."""
+    rows = run.trials.to_pylist()
+    for at, row in enumerate(rows):
+        if row["case_id"] == case and row["trial"] == trial:
+            return at, row
+    ids = sorted({row["case_id"] for row in rows})
+    raise LabError(f"{run.card.run}: no trial {trial} of {case!r}{did_you_mean(case, ids)}")
+
+
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
@@ -228,4 +251,4 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["Opened", "about", "carry_out", "open_case", "steps", "tools", "world"]
+__all__ = ["Opened", "about", "carry_out", "open_case", "steps", "tools", "verdict", "world"]

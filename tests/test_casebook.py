@@ -21,6 +21,15 @@ def test_every_change_stands_under_its_call() -> None:
     assert shown.notes == ["4 calls, 2 changes; outcome solved (success); evidence: simulated"]
 
 
+def test_the_checks_say_how_it_was_judged() -> None:
+    run = evaluate("support", "refuse_all", only="exchange-size", trials=2, save_run=False)
+    shown = casebook.verdict(run, "exchange-size", trial=2)
+    told = {row[0]: (row[1], row[2]) for row in shown.rows}
+    assert told["hallucination"] == ("passed", "")
+    assert told["refuse"] == ("FAILED", "refused (refuses all) what can be done")
+    assert shown.notes == ["outcome over_refusal (safe_non_success); stop: refused"]
+
+
 def test_what_the_driver_is_given_stands_apart() -> None:
     shown = casebook.about(casebook.open_case("wide", "wide-02-a"))
     headings = [row for row in shown.rows if isinstance(row, str)]

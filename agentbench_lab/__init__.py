@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentbench_lab import casebook as casebook
     from agentbench_lab import charts as charts
     from agentbench_lab import stats as stats
     from agentbench_lab import tables as tables
@@ -90,6 +91,7 @@ __all__ = [
     "Transcript",
     "Usage",
     "banner",
+    "casebook",
     "charts",
     "compare",
     "drill",
@@ -110,7 +112,13 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = {"charts": "charts", "metrics": "analysis.metrics", "stats": "stats", "tables": "tables"}
+_MODULES = {
+    "casebook": "casebook",
+    "charts": "charts",
+    "metrics": "analysis.metrics",
+    "stats": "stats",
+    "tables": "tables",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,14 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
-from agentbench_lab.expect import LADDER_KEYS, OUTCOME_KEYS, ExpectedAnswer, state_faults
+from agentbench_lab.expect import (
+    LADDER_KEYS,
+    OUTCOME_KEYS,
+    AgentdGrade,
+    BfclTruth,
+    ExpectedAnswer,
+    state_faults,
+)
 from agentbench_lab.expect_work import (
     Base64,
     ExpectedCommand,
@@ -96,6 +103,13 @@ class Expect(
     files: dict[str, ExpectedFile] | None = None
     command: ExpectedCommand | None = None
     answer: ExpectedAnswer | None = None
+    bfcl: BfclTruth | None = None
+    agentd: AgentdGrade | None = None
+
+    @property
+    def mode(self) -> Literal["strict", "bfcl", "agentd"]:
+        """By whose rule a trial is judged: ours, or one that a public benchmark has published."""
+        return "bfcl" if self.bfcl is not None else "agentd" if self.agentd is not None else "strict"
 
     @property
     def expected_calls(self) -> tuple[ExpectedCall, ...]:
@@ -127,7 +141,7 @@ class Expect(
     @property
     def grades(self) -> bool:
         """Whether there is anything that a trial could fail."""
-        return self.key != "calls" or self.calls is not msgspec.UNSET
+        return self.key != "calls" or self.calls is not msgspec.UNSET or self.mode != "strict"
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -155,7 +169,9 @@ class Goal(Struct, frozen=True):
 
 class Task(Struct, frozen=True, omit_defaults=True):
     """What a driver is given: the request, the names of the declared tools, the policy it has to keep, and for goal
-    recognition the observed trace and the declared goals. Nothing in it tells the answer."""
+    recognition the observed trace and the declared goals. Nothing in it tells the answer.
+
+    `parts` are the sentences of a request that ask for things which have nothing to do with each other."""
 
     request: str
     tools: tuple[str, ...]
@@ -163,6 +179,12 @@ class Task(Struct, frozen=True, omit_defaults=True):
     goals: tuple[Goal, ...] = ()
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many independent parts the request has; one where nobody has counted them."""
+        return len(self.parts) or 1
 
 
 class Gold(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -190,6 +212,7 @@ class _Line(
     trace: tuple[Call, ...] | None = None
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
+    parts: tuple[str, ...] = ()
     gold: Gold | None = None
     note: str = ""
     compose: str = ""
@@ -357,7 +380,14 @@ def _case(line: _Line, key: str, suite: str, file: str, number: int, taxonomy: T
     return Case(
         id=line.id,
         group=line.rung or line.group or "",
-        task=Task(line.request, line.tools, line.trace or (), limits=line.limits, policy=line.policy),
+        task=Task(
+            line.request,
+            line.tools,
+            line.trace or (),
+            limits=line.limits,
+            policy=line.policy,
+            parts=line.parts,
+        ),
         expect=line.expect,
         world=line.world,
         suite=suite,
@@ -413,6 +443,8 @@ _SHAPES: dict[str, type[Struct]] = {
     "$.expect.command.stdout": ExpectedOutput,
     "$.expect.command.stderr": ExpectedOutput,
     "$.expect.command.files[...]": Given,
+    "$.expect.bfcl": BfclTruth,
+    "$.expect.agentd": AgentdGrade,
     "$.gold": Gold,
     "$.gold.calls[]": Call,
     "$.trace[]": Call,
@@ -546,6 +578,11 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
         yield "a case has either a rung (TOOL-0 to TOOL-9) or a group"
     if line.group is not None and not line.group.strip():
         yield "group must not be blank"
+    for part in line.parts:
+        if not part.strip() or part not in line.request:
+            yield f"parts: {part!r} is not in the request"
+    if len(set(line.parts)) < len(line.parts):
+        yield "parts: one is given twice"
     if isinstance(line.world, dict) and not isinstance(line.world.get("kind"), str):
         yield "world: an object needs its kind, a text"
     if not line.tools:
@@ -575,6 +612,14 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
     yield from (f"expect.{fault}" for fault in work_faults(expect.files, expect.command))
     if expect.answer is not None:
         yield from (f"expect.answer: {fault}" for fault in expect.answer.faults())
+    if expect.bfcl is not None:
+        yield from (f"expect.bfcl: {fault}" for fault in expect.bfcl.faults())
+        if expect != Expect(bfcl=expect.bfcl):
+            yield "expect.bfcl stands alone: nothing else is judged under a published rule"
+    elif expect.agentd is not None:
+        yield from (f"expect.agentd: {fault}" for fault in expect.agentd.faults())
+        if expect != Expect(agentd=expect.agentd):
+            yield "expect.agentd stands alone: nothing else is judged under a published rule"
     given = expect.calls is not msgspec.UNSET
     if expect.order != "positional" and not expect.expected_calls:
         yield f"expect.order {expect.order!r} needs expect.calls"

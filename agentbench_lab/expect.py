@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct
 from agentbench_lab.expect_work import WORK_KEYS
 from agentbench_lab.paths import BadPath, Path, join, split
 
-OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer")
+OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer", "bfcl", "agentd")
 """The keys of an expectation that only the outcomes `outcome-graded` know."""
 LADDER_KEYS = {
     "proof": "proof",
@@ -77,6 +77,89 @@ class ExpectedAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
                     yield "regex: fits the empty text, and so every answer"
         if self.gaia is not None and not self.gaia.strip():
             yield "gaia must not be blank"
+
+
+class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
+    """What mode `bfcl` judges calls by, in the benchmark's own form.
+
+    `category` decides how calls are paired and which language values are in (`simple_java`, `live_parallel`, …),
+    `functions` are the function documents as they stand in the question, `ground_truth` is one
+    `{function: {parameter: [acceptable values]}}` for each expected call.
+    """
+
+    category: str
+    functions: tuple[dict[str, Any], ...]
+    ground_truth: tuple[dict[str, dict[str, Any]], ...] = ()
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the ground truth itself."""
+        if not self.functions and "relevance" not in self.category:
+            yield "functions: offers none"
+        for at, function in enumerate(self.functions):
+            parameters = function.get("parameters")
+            if not isinstance(function.get("name"), str) or not isinstance(parameters, dict):
+                yield f"functions[{at}]: needs a name and parameters"
+            elif not isinstance(parameters.get("properties"), dict):
+                yield f"functions[{at}]: parameters: needs properties"
+        for at, each in enumerate(self.ground_truth):
+            if len(each) != 1:
+                yield f"ground_truth[{at}]: must name one function"
+            for name, answers in each.items():
+                for key, options in answers.items():
+                    if not isinstance(options, list):
+                        yield f"ground_truth[{at}].{name}.{key}: alternatives must be a list"
+        if not self.ground_truth and "relevance" not in self.category:
+            yield "ground_truth: names no call"
+
+
+class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What mode `agentd` judges by: the `grade` and `expect` of a task of that harness, as they stand there.
+
+    Of a `conversation` only the end state counts, whatever else is written.
+    """
+
+    grade: dict[str, Any] = {}
+    expect: dict[str, Any] = {}
+    conversation: bool = False
+
+    @property
+    def places(self) -> Iterator[tuple[str, ...]]:
+        """The places in the state that the grade reads: keys of objects, one within the other."""
+        for key in self.grade.get("state") or ():
+            yield (key,)
+        for path in self.grade.get("state_absent") or ():
+            yield tuple(path.split("."))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with it, the spots included where its own harness passes without looking."""
+        grade, expect = self.grade, self.expect
+        for where, given, known in (("grade", grade, _AGENTD_GRADE), ("expect", expect, _AGENTD_EXPECT)):
+            for key in given:
+                if key not in known:
+                    yield f"{where}: unknown key {key!r}"
+        counted = [key for key in grade if not self.conversation or key in ("state", "state_absent")]
+        judged = any(grade[key] not in ({}, []) or key == "files" for key in counted)
+        if not judged and (self.conversation or not any(expect.values())):
+            yield "grade: nothing is judged, so everything passes"
+        if self.conversation:
+            for key in (*(key for key in grade if key not in counted), *expect):
+                yield f"grade: {key} is not looked at in a conversation"
+        calls = grade.get("tool_calls")
+        if isinstance(calls, dict) and calls.get("all") == []:
+            yield "grade.tool_calls: all of no call passes whatever is called"
+        if calls == []:
+            yield "grade.tool_calls: one of no call can never pass"
+        if not isinstance(grade.get("state", {}), dict):
+            yield "grade.state: must be an object"
+        absent = grade.get("state_absent", [])
+        if not isinstance(absent, list) or not all(isinstance(path, str) for path in absent):
+            yield "grade.state_absent: must be a list of dotted paths"
+
+
+_AGENTD_GRADE = (
+    "contains", "exact", "regex", "tool_calls", "state", "state_absent", "files", "command",
+)  # fmt: skip
+_AGENTD_EXPECT = ("completed", "tool_call")
 
 
 class Form(Struct, frozen=True):
@@ -172,7 +255,9 @@ def state_faults(
 __all__ = [
     "LADDER_KEYS",
     "OUTCOME_KEYS",
+    "AgentdGrade",
     "BadForm",
+    "BfclTruth",
     "ExpectedAnswer",
     "Form",
     "form_of",

@@ -10,6 +10,7 @@ Two strictnesses:
 - `original` judges the transcript alone by the ladder's literal rule, and exists for comparison with it.
 
 A suite that is not of the ladder is judged by its outcomes (`grading.outcome`): end state, answer, calls, refusal.
+A case may ask for a rule that a public benchmark has published (`grading.published`): modes `bfcl` and `agentd`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading.grade import Check, Evidence, Grade, excluded
 from agentbench_lab.grading.original import grade_original
 from agentbench_lab.grading.outcome import grade_outcome
+from agentbench_lab.grading.published import grade_published
 from agentbench_lab.grading.strict import grade_strict
 from agentbench_lab.transcripts import Transcript
 
@@ -42,6 +44,8 @@ def grade(case: Case, transcript: Transcript, evidence: Evidence, *, strictness:
             raise LabError(
                 f"strictness original is the ladder's; {case.suite or case.id} is judged by its outcomes"
             )
+        if case.expect.mode != "strict":
+            return grade_published(case, transcript, evidence)
         return grade_outcome(case, transcript, evidence)
     if strictness == "strict":
         return grade_strict(case, transcript, evidence)

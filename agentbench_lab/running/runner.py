@@ -265,6 +265,9 @@ def prepare(
         "world": world_name(world),
         **({"sandbox": level} if level else {}),
     }
+    modes = sorted({case.expect.mode for case in cases})
+    if modes != ["strict"]:
+        options["mode"] = ", ".join(modes)
     folder = None
     if save_run:
         name = f"{suite.name}-{stamp}-{secrets.token_hex(4)}"

@@ -14,7 +14,7 @@ import msgspec
 from agentbench_lab.cases import Expect, Goal
 from agentbench_lab.errors import Problem, ProblemsError, did_you_mean
 from agentbench_lab.expect import BadForm, part_of
-from agentbench_lab.paths import ABSENT, BadPath, Change, Path, difference, look, split
+from agentbench_lab.paths import ABSENT, BadPath, Change, Path, difference, join, look, split
 from agentbench_lab.values import NotJson, digest, plain
 from agentbench_lab.worlds.capabilities import Registry
 from agentbench_lab.worlds.effects import Failed
@@ -142,7 +142,20 @@ class StateWorld:
             found = _at(self._state, text)
             if found is not ABSENT:
                 values[text] = found
+        for place in expect.agentd.places if expect.agentd is not None else ():
+            found = _within(self._state, place)
+            if found is not ABSENT:
+                values[join(place)] = found
         return Seen(StateSeen(values, tuple(self.changes())))
+
+
+def _within(value: Any, keys: Path) -> Any:
+    """What stands there when only objects are walked, as harnesses do that know no places in lists."""
+    for key in keys:
+        if type(value) is not dict or key not in value:
+            return ABSENT
+        value = value[key]
+    return value
 
 
 def _at(state: Any, text: str) -> Any:

@@ -1,0 +1,254 @@
+"""One case in full: what is asked, the world it acts on, its tools, and one trial of it, step by step.
+
+For reading, not for counting: everything here is a table of one case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentbench_lab.cases import Case, Suite, load_suite
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.results.run import Run
+from agentbench_lab.tables import Table
+from agentbench_lab.worlds.toolbox import World
+
+_LONGEST = 300
+"""Signs of a value that are shown before it is cut."""
+
+
+class Opened(Struct, frozen=True):
+    """A case with its suite and its world."""
+
+    suite: Suite
+    case: Case
+    world: World
+
+
+def open_case(suite: str | Path | Suite, case: str, *, world: str | Path = "") -> Opened:
+    """A case by its id. Raises LabError, with the nearest, for an id that the suite does not have."""
+    from agentbench_lab.worlds.find import Worlds
+
+    found = suite if isinstance(suite, Suite) else load_suite(suite)
+    ids = [each.id for each in found.cases]
+    if case not in ids:
+        raise LabError(f"{found.name}: no case {case!r}{did_you_mean(case, ids)}")
+    one = found.cases[ids.index(case)]
+    return Opened(found, one, Worlds(found, world or None).of(one))
+
+
+def carry_out(opened: Opened) -> Run:
+    """One trial of the case by a script that carries out its reference solution; no agent, and no run on disk.
+
+    Raises LabError for a case without one, which the ladder's cases of goals and candidates are.
+    """
+    import msgspec
+
+    from agentbench_lab.cases import Task
+    from agentbench_lab.drivers.base import Context
+    from agentbench_lab.running.lint_outcomes import reference_answer, reference_calls
+    from agentbench_lab.running.runner import evaluate
+    from agentbench_lab.transcripts import Transcript, Usage
+    from agentbench_lab.worlds.toolbox import Toolbox
+
+    case = opened.case
+    calls = reference_calls(case)
+    expect = case.expect
+    idle = expect.refuse or expect.calls == () or expect.answer is not None
+    if expect.inferred_goal is not None or expect.candidate_results or not (calls or idle):
+        raise LabError(f"{opened.suite.name}: {case.id} has no reference solution to carry out")
+
+    def reference(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        for call in calls:
+            tools.call(call.name, call.input)
+        return Transcript(
+            calls=calls,
+            refused=expect.refuse,
+            answer=reference_answer(case),
+            usage=Usage.zero(),
+            driver="reference",
+        )
+
+    reference.__qualname__ = "reference"
+    reference.evidence = "simulated"  # type: ignore[attr-defined]
+    reference.banner = "reference: the case's own solution, carried out by a script; not a model"  # type: ignore[attr-defined]
+    alone = msgspec.structs.replace(opened.suite, cases=(case,), part=True)
+    given: Any = {} if case.world is not None else {"world": opened.world}
+    return evaluate(alone, reference, save_run=False, **given)
+
+
+# ---- the tables
+
+
+def about(opened: Opened) -> Table:
+    """What a driver is given, and what only the grader and lint are."""
+    import msgspec
+
+    case = opened.case
+    rows: list[Sequence[str] | str] = ["what the driver is given"]
+    rows.append(["request", case.task.request])
+    rules = [line for line in case.task.policy.split("\n") if line]
+    rows += [["" if at else "policy", line] for at, line in enumerate(rules)]
+    rows += [[f"part {n}", part] for n, part in enumerate(case.task.parts, start=1)]
+    limits = {
+        key: value for key, value in msgspec.structs.asdict(case.task.limits).items() if value is not None
+    }
+    if limits:
+        rows.append(["limits", _json(limits)])
+    rows.append("what the grader looks for")
+    if case.expect.mode != "strict":
+        rows.append(["mode", case.expect.mode])
+    for key, value in msgspec.to_builtins(case.expect).items():
+        inside = value.items() if isinstance(value, dict) and value else ()
+        rows += [[f"{key} {name}", _json(item)] for name, item in inside] or [[key, _json(value)]]
+    if case.gold is not None:
+        rows.append("the reference solution")
+        rows += [
+            [f"call {n}", _call(call.name, call.input)] for n, call in enumerate(case.gold.calls, start=1)
+        ]
+        if case.gold.answer is not None:
+            rows.append(["answer", _json(case.gold.answer)])
+    notes = [f"{opened.suite.name}, {case.group}" + (f": {case.note}" if case.note else "")]
+    return Table(case.id, ["what", "how it is"], rows, notes)
+
+
+def world(opened: Opened) -> Table:
+    """What there is in the case's world before anything is done."""
+    made = opened.world
+    state = getattr(made, "state", None)
+    rows: list[Sequence[str] | str] = []
+    if isinstance(state, dict):
+        rows += [[key, _size(value), _json(value)] for key, value in state.items()]
+        if not rows:
+            rows = [["nothing", "", "its tools change nothing"]]
+    else:
+        rows = [["names", str(len(made.labels)), ", ".join(sorted(made.labels)[:12])]]
+    return Table(f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows)
+
+
+def _size(value: Any) -> str:
+    return str(len(value)) if isinstance(value, dict | list) else "1"
+
+
+def tools(opened: Opened) -> Table:
+    """The declared tools: what each takes, and whether it can change anything."""
+    rows = []
+    for name in opened.case.task.tools:
+        tool = opened.world.registry.by_name[name]
+        taken = [
+            f"{each.name}{'' if each.required else '?'}: {_kind(each.schema or {})}"
+            for each in tool.parameters
+        ]
+        does = "reads" if tool.read_only else "changes"
+        rows.append([name, ", ".join(taken) or "nothing", does, tool.question])
+    return Table(
+        "Tools", ["tool", "takes", "does", "what for"], rows, ["? marks an argument that may be left out"]
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(str(option) for option in schema["enum"])
+    kind = schema.get("type", "any" if schema else "text")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def steps(run: Run, case: str, *, trial: int = 1) -> Table:
+    """A trial's ledger: each call, what came back, and every place in the state that it changed, before and after.
+
+    The trial is that of the run's first arm. Raises LabError for a case or trial that the run does not have.
+    """
+    _, one = _trial(run, case, trial)
+    arm = ("driver", "model", "scaffold")
+    made = [
+        call
+        for call in run.calls.to_pylist()
+        if call["case_id"] == case
+        and call["trial"] == trial
+        and all(call[name] == one[name] for name in arm)
+        and call["attempt"] == one.get("attempts", call["attempt"])
+    ]
+    told: list[Sequence[str] | str] = []
+    changed = 0
+    for call in made:
+        told.append(
+            [
+                str(call["step"]),
+                _call(call["name"], json.loads(call["input"])),
+                call["status"],
+                _cut(call["observed"]),
+            ]
+        )
+        for path, words in _changes(call["state_diff"]):
+            changed += 1
+            told.append(["", path, "changed", words])
+    if not told:
+        told.append(["", "no call reached the toolbox", "", ""])
+    notes = [
+        f"{_count(len(made), 'call')}, {_count(changed, 'change')}; outcome {one['outcome']} ({one['outcome_class']}); "
+        f"evidence: {one['evidence']}"
+    ]
+    return Table(
+        f"{case} [{one['driver']} #{trial}], step by step",
+        [">step", "call or place", "status", "came back, or before → after"],
+        told,
+        notes,
+    )
+
+
+def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
+    """Each check of the same trial, safety first, and how it came out."""
+    at, one = _trial(run, case, trial)
+    made = run.product[at].verdict.checks if run.product else ()
+    rows: list[Sequence[str] | str] = []
+    for check in made:
+        words = "passed" if check.passed else "FAILED" if check.gates else "not so, and decides nothing"
+        rows.append([check.name, words, _cut(check.detail)])
+    if not made:
+        rows = [["reasons", "", _cut("; ".join(one["reasons"]) or "not in the file")]]
+    ended = f"outcome {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        ended = f"excluded by {one['excluded_owner']}: {one['excluded']}"
+    notes = [f"{ended}; stop: {one['stop'] or 'not said'}"]
+    return Table(f"{case} [{one['driver']} #{trial}], judged", ["check", "came out", "why"], rows, notes)
+
+
+def _trial(run: Run, case: str, trial: int) -> tuple[int, dict[str, Any]]:
+    """The place and the row of a trial of the run's first arm that has it."""
+    rows = run.trials.to_pylist()
+    for at, row in enumerate(rows):
+        if row["case_id"] == case and row["trial"] == trial:
+            return at, row
+    ids = sorted({row["case_id"] for row in rows})
+    raise LabError(f"{run.card.run}: no trial {trial} of {case!r}{did_you_mean(case, ids)}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _changes(diff: str | None) -> Iterator[tuple[str, str]]:
+    for change in json.loads(diff) if diff else ():
+        before = _json(change["old"]) if "old" in change else "nothing"
+        after = _json(change["new"]) if "new" in change else "nothing"
+        yield change["path"], f"{before} → {after}"
+
+
+def _call(name: str, input: Any) -> str:
+    return _cut(f"{name} {json.dumps(input, ensure_ascii=False)}")
+
+
+def _json(value: Any) -> str:
+    return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+__all__ = ["Opened", "about", "carry_out", "open_case", "steps", "tools", "verdict", "world"]

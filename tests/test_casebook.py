@@ -1,0 +1,74 @@
+"""One case in full: its tables say what is there, and the reference solution is really carried out."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentbench_lab import casebook
+from agentbench_lab.cases import load_suite
+from agentbench_lab.errors import LabError
+from agentbench_lab.running.runner import evaluate
+
+
+def test_every_change_stands_under_its_call() -> None:
+    opened = casebook.open_case("support", "exchange-size")
+    shown = casebook.steps(casebook.carry_out(opened), "exchange-size")
+    assert [row[0] for row in shown.rows] == ["1", "2", "3", "4", "", ""]
+    assert [tuple(row[1:]) for row in shown.rows[-2:]] == [
+        ("orders.A-2240.lines.0.sku", "changed", "GLOVE-M → GLOVE-L"),
+        ("products.GLOVE-L.stock", "changed", "7 → 6"),
+    ]
+    assert shown.notes == ["4 calls, 2 changes; outcome solved (success); evidence: simulated"]
+
+
+def test_the_checks_say_how_it_was_judged() -> None:
+    run = evaluate("support", "refuse_all", only="exchange-size", trials=2, save_run=False)
+    shown = casebook.verdict(run, "exchange-size", trial=2)
+    told = {row[0]: (row[1], row[2]) for row in shown.rows}
+    assert told["hallucination"] == ("passed", "")
+    assert told["refuse"] == ("FAILED", "refused (refuses all) what can be done")
+    assert shown.notes == ["outcome over_refusal (safe_non_success); stop: refused"]
+
+
+def test_what_the_driver_is_given_stands_apart() -> None:
+    shown = casebook.about(casebook.open_case("wide", "wide-02-a"))
+    headings = [row for row in shown.rows if isinstance(row, str)]
+    assert headings == ["what the driver is given", "what the grader looks for", "the reference solution"]
+    labels = [row[0] for row in shown.rows if not isinstance(row, str)]
+    assert labels[:3] == ["request", "part 1", "part 2"]
+
+
+def test_tools_and_world() -> None:
+    opened = casebook.open_case("support", "cancel-shipped")
+    rows = {row[0]: row for row in casebook.tools(opened).rows}
+    assert list(rows) == list(opened.case.task.tools)
+    assert rows["cancel_order"][1:3] == [
+        "order_id: string, reason: changed_mind | ordered_twice | too_late | other",
+        "changes",
+    ]
+    assert rows["open_ticket"][1].endswith("urgent?: boolean") and rows["get_order"][2] == "reads"
+    assert [row[:2] for row in casebook.world(opened).rows][-1] == ["tickets", "0"]
+
+
+@pytest.mark.parametrize("suite", ["functions", "support", "wide"])
+def test_every_reference_solution_passes(suite: str) -> None:
+    for case in load_suite(suite).cases[::5]:
+        run = casebook.carry_out(casebook.open_case(suite, case.id))
+        assert [row.verdict.solved for row in run.product] == [True], case.id
+
+
+def test_a_case_of_the_ladder_can_be_opened() -> None:
+    first = load_suite("ladder").cases[0]
+    opened = casebook.open_case("ladder", first.id)
+    assert casebook.world(opened).rows[0][0] == "names"
+    assert len(casebook.tools(opened).rows) == len(first.task.tools)
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(
+        LabError, match=r"support: no case 'cancel-shiped' \(did you mean 'cancel-shipped'\?\)"
+    ):
+        casebook.open_case("support", "cancel-shiped")
+    run = evaluate("support", "refuse_all", only="cancel-shipped", save_run=False)
+    with pytest.raises(LabError, match="no trial 2 of 'cancel-shipped'"):
+        casebook.steps(run, "cancel-shipped", trial=2)

@@ -679,7 +679,8 @@ def test_any_table_is_a_run_or_an_error(
     except LabError as wrong:
         assert str(wrong)
     else:
-        assert run.trials.num_rows == len(cells)
+        quotes = sum(cell == '"' for row in cells for cell in row)  # two of them hold their lines together
+        assert len(cells) - quotes // 2 <= run.trials.num_rows <= len(cells)
         assert bench_bytes(run)
 
 

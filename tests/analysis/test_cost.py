@@ -261,7 +261,7 @@ TRIAL = st.tuples(
     st.sampled_from([True, False, None]),
     st.none() | st.integers(0, 10**6),
 )
-FEW: dict[str, Any] = {"resamples": 50}
+FEW: dict[str, Any] = {"resamples": 100}
 
 
 def made(rows: Sequence[tuple[str, bool | None, int | None]], arm: str = "a") -> pl.DataFrame:

@@ -16,7 +16,7 @@ from agentbench_lab.stats import wilson
 
 from .rows import column, get, trial, trials
 
-FEW: dict[str, Any] = {"resamples": 50}
+FEW: dict[str, Any] = {"resamples": 100}
 
 
 def arm(name: str, solved: str, costs: list[int | None], **more: Any) -> list[dict[str, Any]]:

@@ -171,7 +171,7 @@ def test_who_is_beaten_is_said_by_the_names_of_the_rows() -> None:
         trial("c1", True, 10, arm="a", model="m"), trial("c2", True, 10, arm="a", model="m"),
         trial("c1", True, 90, arm="b", model="n"), trial("c2", False, 90, arm="b", model="n"),
     )  # fmt: skip
-    places = metrics.frontier(table, resamples=50)
+    places = metrics.frontier(table, resamples=100)
     assert places["dominated_by"].to_list() == [None, "a + m"]
     shown = {row[0]: row for row in tables.frontier(places).rows}
     assert shown["b"][5] == "beaten by a"

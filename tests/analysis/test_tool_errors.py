@@ -25,7 +25,7 @@ from ..doing import call, case, write_suite
 from .rows import calls, get, trial, trials
 
 METRICS = [*ERRORS, "any"]
-FEW: dict[str, Any] = {"resamples": 50}
+FEW: dict[str, Any] = {"resamples": 100}
 
 
 def rate(found: pl.DataFrame, metric: str, arm: str = "a") -> tuple[Any, ...]:

@@ -156,10 +156,12 @@ def test_metrics_of_imported_rows_say_what_was_not_measured() -> None:
     assert "PASS" not in shown
     assert "hallucination was not measured" in shown
     assert "not measured" in str(tables.ladder(pair))
-    assert tables.exits(metrics.exits(run.trials)).rows[0][:3] == ["not said", "success", "80% 4/5"]
+    assert tables.exits(metrics.exits(run.trials)).rows[0][:3] == ["not said", "success", "80% [38, 96] 4/5"]
     found = compare(side(run), side(from_bench(file(*(trial(scenario=f"s{n}") for n in range(5))))))
     assert (found.solved.cases, len(found.fixes)) == (5, 1)
-    assert "not in the file" in str(tables.trial(run, "s4"))
+    (unsaid,) = [row[1] for row in tables.trial(run, "s4").rows if "nothing of" in row[0]]
+    assert "the request" in unsaid
+    assert "what was expected" in unsaid
     assert "FAILED" not in str(tables.trial(run, "s4"))
 
 

@@ -16,7 +16,7 @@ def work_checks(expect: Expect, seen: Seen | None) -> list[Check]:
     found = None if seen is None else seen.work
     if found is None:
         names = [name for name in ("files", "command") if getattr(expect, name) is not None]
-        return [Check(name, False, "the world has no work folder") for name in names]
+        return [Check(name, False, "nothing could be seen of a work folder") for name in names]
     checks = [] if expect.files is None else file_checks(expect.files, found.files)
     return checks + ([] if expect.command is None else command_checks(expect.command, found.command))
 

@@ -77,7 +77,7 @@ def run_in_executor(
                         raise _broken(error) from None
                     # a trial that kills its workers takes neighbours along: each is tried again with nothing beside it
                     if alone:
-                        sink(kit.job(group[0]).died("every worker that ran it was lost"))
+                        sink(kit.lost(group[0]).died("every worker that ran it was lost"))
                     else:
                         suspects.extend(group)
                     continue

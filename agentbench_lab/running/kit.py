@@ -49,6 +49,12 @@ class Kit:
             retries=self.retries,
         )
 
+    def lost(self, spec: Spec) -> Job:
+        """A job for the record of a trial whose world is gone with the process that ran it."""
+        job = self.job(spec)
+        job.lost = True
+        return job
+
     def jobs(self, specs: Iterable[Spec]) -> Iterator[Callable[[], Job]]:
         """A maker of each job, in the order of the specs."""
         for spec in specs:

@@ -70,7 +70,7 @@ def run_in_processes(
                 elif time.monotonic() > worker.deadline + _GRACE_S:
                     late = worker.given[0]
                     _replace(worker, running, left, packed, drop=1)
-                    sink(kit.job(late).abandon())
+                    sink(kit.lost(late).abandon())
     finally:
         for worker in running:
             worker.end()
@@ -122,7 +122,7 @@ def _lost(
     blamed = worker.begun or not worker.ended
     _replace(worker, running, left, packed, drop=int(blamed))
     if blamed:
-        sink(kit.job(lost).died(f"the worker process died with exit code {code}"))
+        sink(kit.lost(lost).died(f"the worker process died with exit code {code}"))
 
 
 def _replace(worker: _Worker, running: list[_Worker], left: deque[Spec], packed: bytes, *, drop: int) -> None:
@@ -221,7 +221,7 @@ class _UnderWay:
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wake = threading.Event()
         self._looks = NO_LIMIT  # when the guard looks next; infinite while it finds that out
         self._job: Job | None = None
@@ -246,6 +246,9 @@ class _UnderWay:
         with self._lock:
             if self._job is job:
                 self._job = None
+                if kind == "late":
+                    # what it did is being looked at, which may take a while
+                    self._pipe.send_bytes(pickle.dumps(("limit", None)))
                 self._pipe.send_bytes(pickle.dumps((kind, Wire.pack([record or made()]))))
 
     def _guard(self) -> None:

@@ -98,6 +98,7 @@ class Job:
     `deadline` is when the attempt under way is out of time (by time.monotonic; infinite between attempts).
     `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits. `turn`, when set,
     is taken to judge: of many trials that end at once each is judged and its successor begun, before the next is.
+    `lost` says that the world is gone with the process that ran the trial.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Job:
             if case.task.trace
             else case.task
         )
+        self.lost = False
         self._earlier: list[_Tried] = []
         self._said = Said()
         self._started = self._began = time.perf_counter()
@@ -345,8 +347,11 @@ class Job:
         transcript = _without_secrets(last.transcript)
         if usage is not transcript.usage:
             transcript = msgspec.structs.replace(transcript, usage=usage)
+        if self.watch is not None and case.expect.of_work:
+            # to judge may be to run a command, which has a limit of its own
+            self.watch(None)
         try:
-            evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox)
+            evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox, lost=self.lost)
         finally:
             self._toolbox.release()
         verdict = judge(case, transcript, evidence, self.strictness)
@@ -370,9 +375,18 @@ class Job:
 
 
 def collect(
-    case: Case, task: Task, transcript: Transcript, ledger: tuple[LedgerRow, ...], toolbox: Toolbox
+    case: Case,
+    task: Task,
+    transcript: Transcript,
+    ledger: tuple[LedgerRow, ...],
+    toolbox: Toolbox,
+    *,
+    lost: bool = False,
 ) -> Evidence:
-    """The evidence for the grade: the ledger, and of each claim whether it can bind at all."""
+    """The evidence for the grade: the ledger, of each claim whether it can bind at all, and what is seen of the world.
+
+    `lost`: the world ended with the process that had it; of a work folder nothing can be said then.
+    """
     registry, declared = toolbox.registry, task.tools
     return Evidence(
         ledger,
@@ -384,7 +398,7 @@ def collect(
             ]
         ),
         task.goals,
-        seen=toolbox.seen(case.expect),
+        seen=None if lost and case.expect.of_work else toolbox.seen(case.expect),
         fault=toolbox.fault,
     )
 

@@ -13,22 +13,31 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from msgspec import Struct
 
+from agentbench_lab.worlds.sandbox_names import (
+    CHUNK,
+    FOLDER,
+    MOST_DEEP,
+    Kind,
+    PathRefused,
+    as_text,
+    kind_of,
+    kind_words,
+    link_target,
+    lstat,
+    open_file,
+    read_bytes,
+    remove,
+    said,
+    short,
+    walk,
+    write_all,
+)
+
 MOST_LINKS = 40
 """Symbolic links that one path may lead over, as in the kernel."""
-MOST_DEEP = 100
-"""Folders that may lie in one another before a copy or a listing stops."""
-_CHUNK = 1 << 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-Kind = Literal["file", "folder", "link", "other"]
-
-
-class PathRefused(Exception):
-    """Why a path of the folder cannot be used: in one line, for the agent to read."""
 
 
 class Stored(Struct, frozen=True):
@@ -66,33 +75,33 @@ class Folder:
     def read(self, path: str, most: int) -> tuple[bytes, int]:
         """At most `most` bytes of a regular file, and how many it has."""
         with self._parent(path) as (at, name):
-            fd = _open(name, os.O_RDONLY, at, path)
+            fd = open_file(name, os.O_RDONLY, at, path)
             try:
-                return _read(fd, most), os.fstat(fd).st_size
+                return read_bytes(fd, most), os.fstat(fd).st_size
             finally:
                 os.close(fd)
 
     def write(self, path: str, data: bytes, mode: int | None = None) -> bool:
         """Make a regular file of these bytes, and the folders above it; whether it is new."""
         with self._parent(path, make=True) as (at, name):
-            there = _lstat(name, at)
+            there = lstat(name, at)
             if there is not None and not stat.S_ISREG(there.st_mode):
-                raise PathRefused(f"{path}: is {_kind_words(there.st_mode)}, not a file")
+                raise PathRefused(f"{path}: is {kind_words(there.st_mode)}, not a file")
             # a file of its own that takes the place of the other: never half written, never through a link
             fresh = f".{secrets.token_hex(8)}~"
             try:
                 fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
             except OSError as error:
-                raise PathRefused(f"{path}: {_said(error)}") from None
+                raise PathRefused(f"{path}: {said(error)}") from None
             try:
-                _write_all(fd, data)
+                write_all(fd, data)
                 self._give(fd)
                 os.fchmod(fd, mode if mode is not None else stat.S_IMODE(there.st_mode) if there else 0o644)
                 os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.unlink(fresh, dir_fd=at)
-                raise PathRefused(f"{path}: {_said(error)}") from None
+                raise PathRefused(f"{path}: {said(error)}") from None
             finally:
                 os.close(fd)
             return there is None
@@ -101,10 +110,10 @@ class Folder:
         """What lies at a path, its last name not followed; None when nothing does."""
         try:
             with self._parent(path, last=False) as (at, name):
-                there = _lstat(name, at)
+                there = lstat(name, at)
         except PathRefused:
             return None
-        return None if there is None else _kind(there.st_mode)
+        return None if there is None else kind_of(there.st_mode)
 
     def target(self, path: str) -> str:
         """Where the symbolic link at a path points, as it is written there."""
@@ -116,24 +125,24 @@ class Folder:
         found: list[Entry] = []
         whole = True
         with self._folder(path) as fd:
-            for _, name, prefix, there in _walk(fd):
+            for _, name, prefix, there in walk(fd):
                 if len(found) >= most:
                     whole = False
                     break
                 if there is None:  # deeper than is looked
                     whole = False
                     continue
-                kind = _kind(there.st_mode)
-                found.append(Entry(_text(f"{prefix}{name}"), kind, there.st_size if kind == "file" else 0))
+                kind = kind_of(there.st_mode)
+                found.append(Entry(as_text(f"{prefix}{name}"), kind, there.st_size if kind == "file" else 0))
         return tuple(sorted(found, key=lambda entry: entry.path)), whole
 
     # ---- the whole
 
     def states(self) -> Iterator[tuple[str, os.stat_result]]:
         """The path and the state of everything in the folder, as far down as is looked."""
-        for _, name, prefix, there in _walk(self.fd):
+        for _, name, prefix, there in walk(self.fd):
             if there is not None:
-                yield _text(f"{prefix}{name}"), there
+                yield as_text(f"{prefix}{name}"), there
 
     def seed(self, files: Mapping[str, Stored]) -> None:
         """Put these files in, whatever lies in their place: a link, a folder, another file."""
@@ -147,7 +156,7 @@ class Folder:
         Raises Full when there is more than may be copied, or than the other one takes.
         """
         left, entries = most_bytes, most_entries
-        for at, name, prefix, there in _walk(self.fd):
+        for at, name, prefix, there in walk(self.fd):
             path = f"{prefix}{name}"
             if there is None:
                 raise Full(f"folders nested deeper than {MOST_DEEP}")
@@ -158,7 +167,7 @@ class Folder:
                 with other._parent(path, last=False) as (to, last):
                     if stat.S_ISDIR(there.st_mode):
                         os.mkdir(last, 0o700, dir_fd=to)
-                        fd = os.open(last, _FOLDER, dir_fd=to)
+                        fd = os.open(last, FOLDER, dir_fd=to)
                         try:
                             other._give(fd)
                             os.fchmod(fd, stat.S_IMODE(there.st_mode) | 0o700)
@@ -169,7 +178,7 @@ class Folder:
                     elif stat.S_ISREG(there.st_mode):
                         left -= _copy_file(name, at, last, to, left, other)
             except (OSError, PathRefused) as error:
-                raise Full(f"{path}: {_said(error) if isinstance(error, OSError) else error}") from None
+                raise Full(f"{path}: {said(error) if isinstance(error, OSError) else error}") from None
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -185,7 +194,7 @@ class Folder:
         if path == self.shown or path.startswith(f"{self.shown}/"):
             path = path[len(self.shown) :].lstrip("/")
         elif path.startswith("/"):
-            raise PathRefused(f"{_short(path)}: leads out of the work folder")
+            raise PathRefused(f"{short(path)}: leads out of the work folder")
         return [part for part in path.split("/") if part not in ("", ".")]
 
     @contextlib.contextmanager
@@ -206,10 +215,10 @@ class Folder:
         parts = self._parts(path)
         for _ in range(MOST_LINKS):
             if not parts or parts[-1] == "..":
-                raise PathRefused(f"{_short(path)}: is a folder, not a file")
+                raise PathRefused(f"{short(path)}: is a folder, not a file")
             stack = self._down(parts[:-1], path, make=make)
             try:
-                target = _link(parts[-1], stack[-1]) if last else None
+                target = link_target(parts[-1], stack[-1]) if last else None
                 if target is None:
                     yield stack[-1], parts[-1]
                     return
@@ -219,9 +228,9 @@ class Folder:
             try:
                 below = self._parts(target)
             except PathRefused:
-                raise PathRefused(f"{_short(path)}: leads out of the work folder") from None
+                raise PathRefused(f"{short(path)}: leads out of the work folder") from None
             parts = below if target.startswith("/") else [*parts[:-1], *below]
-        raise PathRefused(f"{_short(path)}: too many symbolic links")
+        raise PathRefused(f"{short(path)}: too many symbolic links")
 
     def _down(self, parts: list[str], path: str, *, make: bool) -> list[int]:
         """The descriptors of the folders along a way, from the top to its end; the caller closes them."""
@@ -233,13 +242,13 @@ class Folder:
                 name = todo.pop()
                 if name == "..":
                     if len(stack) == 1:
-                        raise PathRefused(f"{_short(path)}: leads out of the work folder")
+                        raise PathRefused(f"{short(path)}: leads out of the work folder")
                     os.close(stack.pop())
                     continue
                 if len(stack) > MOST_DEEP:
-                    raise PathRefused(f"{_short(path)}: folders nested deeper than {MOST_DEEP}")
+                    raise PathRefused(f"{short(path)}: folders nested deeper than {MOST_DEEP}")
                 try:
-                    stack.append(os.open(name, _FOLDER, dir_fd=stack[-1]))
+                    stack.append(os.open(name, FOLDER, dir_fd=stack[-1]))
                     continue
                 except OSError as error:
                     if error.errno == errno.ENOENT and make:
@@ -247,17 +256,17 @@ class Folder:
                         todo.append(name)
                         continue
                     if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-                        raise PathRefused(f"{_short(path)}: {_said(error)}") from None
-                target = _link(name, stack[-1])
+                        raise PathRefused(f"{short(path)}: {said(error)}") from None
+                target = link_target(name, stack[-1])
                 if target is None:
-                    raise PathRefused(f"{_short(path)}: {_short(name)} is no folder")
+                    raise PathRefused(f"{short(path)}: {short(name)} is no folder")
                 links += 1
                 if links > MOST_LINKS:
-                    raise PathRefused(f"{_short(path)}: too many symbolic links")
+                    raise PathRefused(f"{short(path)}: too many symbolic links")
                 try:
                     below = self._parts(target)
                 except PathRefused:
-                    raise PathRefused(f"{_short(path)}: leads out of the work folder") from None
+                    raise PathRefused(f"{short(path)}: leads out of the work folder") from None
                 if target.startswith("/"):
                     while len(stack) > 1:
                         os.close(stack.pop())
@@ -271,11 +280,11 @@ class Folder:
     def _make(self, name: str, at: int, path: str) -> None:
         try:
             os.mkdir(name, 0o755, dir_fd=at)
-            fd = os.open(name, _FOLDER, dir_fd=at)
+            fd = os.open(name, FOLDER, dir_fd=at)
         except FileExistsError:
             return
         except OSError as error:
-            raise PathRefused(f"{_short(path)}: {_said(error)}") from None
+            raise PathRefused(f"{short(path)}: {said(error)}") from None
         try:
             self._give(fd)
         finally:
@@ -291,110 +300,22 @@ class Folder:
         try:
             *above, last = path.split("/")
             for name in above:
-                there = _lstat(name, stack[-1])
+                there = lstat(name, stack[-1])
                 if there is None:
                     return
                 if not stat.S_ISDIR(there.st_mode):
                     os.unlink(name, dir_fd=stack[-1])
                     return
                 # an agent may have taken its own permission away
-                stack.append(os.open(name, _FOLDER, dir_fd=stack[-1]))
-            _remove(last, stack[-1], MOST_DEEP)
+                stack.append(os.open(name, FOLDER, dir_fd=stack[-1]))
+            remove(last, stack[-1], MOST_DEEP)
         finally:
             for fd in stack:
                 os.close(fd)
 
 
-def _walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:
-    """Everything below a folder, folders before what is in them: descriptor above, name, path above, and its state.
-
-    The state is None for a folder that lies too deep, and is not entered.
-    """
-    stack: list[tuple[int, str, list[str]]] = []
-    try:
-        fd = os.dup(top)
-        stack.append((fd, "", _names(fd)))
-        while stack:
-            at, prefix, names = stack[-1]
-            if not names:
-                os.close(at)
-                stack.pop()
-                continue
-            name = names.pop()
-            there = _lstat(name, at)
-            if there is None:
-                continue
-            if not stat.S_ISDIR(there.st_mode):
-                yield at, name, prefix, there
-                continue
-            if len(stack) > MOST_DEEP:
-                yield at, name, prefix, None
-                continue
-            yield at, name, prefix, there
-            try:
-                fd = os.open(name, _FOLDER, dir_fd=at)
-            except OSError:
-                continue
-            stack.append((fd, f"{prefix}{name}/", _names(fd)))
-    finally:
-        for fd, _, _ in stack:
-            os.close(fd)
-
-
-def _names(fd: int) -> list[str]:
-    """The names in a folder, the first one last."""
-    try:
-        return sorted(os.listdir(fd), reverse=True)
-    except OSError:
-        return []
-
-
-def _remove(name: str, at: int, deep: int) -> None:
-    there = _lstat(name, at)
-    if there is None:
-        return
-    if not stat.S_ISDIR(there.st_mode):
-        os.unlink(name, dir_fd=at)
-        return
-    if not deep:
-        raise PathRefused(f"{_short(name)}: folders nested deeper than {MOST_DEEP}")
-    fd = os.open(name, _FOLDER, dir_fd=at)
-    try:
-        for inner in os.listdir(fd):
-            _remove(inner, fd, deep - 1)
-    finally:
-        os.close(fd)
-    os.rmdir(name, dir_fd=at)
-
-
-def _open(name: str, flags: int, at: int, path: str) -> int:
-    """A regular file, opened so that a pipe or a device in its place neither blocks nor notices."""
-    try:
-        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
-    except OSError as error:
-        raise PathRefused(f"{_short(path)}: {_said(error)}") from None
-    mode = os.fstat(fd).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(fd)
-        raise PathRefused(f"{_short(path)}: is {_kind_words(mode)}, not a file")
-    return fd
-
-
-def _read(fd: int, most: int) -> bytes:
-    found = bytearray()
-    while len(found) < most and (chunk := os.read(fd, min(_CHUNK, most - len(found)))):
-        found += chunk
-    return bytes(found)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder) -> int:
-    source = _open(name, os.O_RDONLY, at, name)
+    source = open_file(name, os.O_RDONLY, at, name)
     try:
         there = os.fstat(source)
         if there.st_size > left:
@@ -402,8 +323,8 @@ def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder)
         target = os.open(last, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=to)
         try:
             copied = 0
-            while copied <= left and (chunk := os.read(source, _CHUNK)):
-                _write_all(target, chunk)
+            while copied <= left and (chunk := os.read(source, CHUNK)):
+                write_all(target, chunk)
                 copied += len(chunk)
             other._give(target)
             os.fchmod(target, stat.S_IMODE(there.st_mode) & 0o777)
@@ -414,56 +335,4 @@ def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder)
         os.close(source)
 
 
-def _lstat(name: str, at: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=at, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise PathRefused(f"{_short(name)}: {_said(error)}") from None
-
-
-def _link(name: str, at: int) -> str | None:
-    """Where the link of this name points; None when it is no link."""
-    try:
-        return os.readlink(name, dir_fd=at)
-    except OSError:
-        return None
-
-
-def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _kind_words(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a pipe"
-    if stat.S_ISSOCK(mode):
-        return "a socket"
-    return "a symbolic link" if stat.S_ISLNK(mode) else "a device"
-
-
-def _said(error: OSError) -> str:
-    known = {
-        errno.ENOENT: "there is no such file",
-        errno.ELOOP: "is a symbolic link that was changed meanwhile",
-        errno.ENOSPC: "the work folder is full",
-        errno.ENXIO: "is a pipe or a socket, not a file",
-    }
-    return known.get(error.errno or 0) or (error.strerror or "cannot be used").lower()
-
-
-def _text(path: str) -> str:
-    """A path as JSON can hold it, whatever bytes are in its names."""
-    return os.fsencode(path).decode(errors="backslashreplace")
-
-
-def _short(path: str) -> str:
-    path = ascii(path)[1:-1] if not path.isprintable() else path
-    return path if len(path) <= 200 else f"{path[:199]}…"
+__all__ = ["Entry", "Folder", "Full", "PathRefused", "Stored"]

@@ -160,6 +160,53 @@ def test_a_trial_out_of_time_ends_its_command_and_is_still_read(tmp_path: Path, 
     assert run.card.complete
 
 
+@pytest.mark.long
+def test_a_check_that_takes_longer_than_the_trial_may_is_waited_for(tmp_path: Path) -> None:
+    """The check has a limit of its own, also in a worker process, whose trial is ended at its limit."""
+    (tmp_path / "quick_drivers.py").write_text(
+        "def quick(task, tools, ctx):\n    return {}\n", encoding="utf-8"
+    )
+    expect = {"command": {"run": "sleep 5; exit 4", "exit": 4, "timeout_s": 30}}
+    file = suite(tmp_path, line(expect=expect))
+    sys.path.insert(0, str(tmp_path))
+    try:
+        for executor in ("threads", "processes"):
+            run = evaluate(
+                file,
+                "quick_drivers:quick",
+                sandbox="local",
+                save_run=False,
+                executor=executor,
+                limits=Limits(wall_s=1),
+            )
+            assert [row["outcome"] for row in run.trials.to_pylist()] == ["solved"], executor
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_leaves_nothing_that_could_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "dying_drivers.py").write_text(
+        "import os\n"
+        "def dying(task, tools, ctx):\n"
+        "    tools.call('bash', {'command': 'echo 42 > answer.txt'})\n"
+        "    os._exit(9)\n",
+        encoding="utf-8",
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        evaluate(
+            suite(tmp_path), "dying_drivers:dying", sandbox="bubblewrap", out=tmp_path / "run", executor="processes"
+        )  # fmt: skip
+    finally:
+        sys.path.remove(str(tmp_path))
+    (row,) = read_product(tmp_path / "run" / "product.jsonl")
+    assert (row.verdict.outcome, row.produced.seen) == ("driver_error", None)
+    assert {check.detail for check in row.verdict.checks if check.name in ("files", "command")} == {
+        "nothing could be seen of a work folder"
+    }
+
+
 def test_a_level_that_does_not_work_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no sandbox level 'lokal'"):
         evaluate(suite(tmp_path), right, sandbox="lokal", out=tmp_path / "run")

@@ -1,0 +1,120 @@
+"""What a case declares of a work folder: its files, the tools over it, its bounds; and what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from agentbench_lab.errors import did_you_mean
+from agentbench_lab.expect_work import Given, content, given_faults, path_faults
+from agentbench_lab.worlds.capabilities import Capability, Parameter
+from agentbench_lab.worlds.sandbox_folder import Stored
+from agentbench_lab.worlds.sandbox_levels import Bounds
+
+READ_LIMIT = 100_000
+"""Bytes that read_file gives at once."""
+LIST_LIMIT = 1_000
+"""Entries that list_files gives at once."""
+
+
+class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A sandbox as a case declares it: `{"kind": "sandbox", "files": {…}, "protected": […], "tools": […], "limits": {…}}`."""
+
+    files: dict[str, str | Given] = {}
+    protected: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ("bash", "read_file", "write_file", "list_files")
+    limits: Bounds = Bounds()
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with it."""
+        said = [f"files: {text}" for text in path_faults(self.files)]
+        said += given_faults(self.files)
+        for path in self.protected:
+            if path not in self.files:
+                said.append(f"protected: {path!r} is not in files{did_you_mean(path, self.files)}")
+        for name in self.tools:
+            if name not in TOOLS:
+                said.append(f"tools: no tool {name!r}{did_you_mean(name, TOOLS)}")
+        if len(set(self.tools)) != len(self.tools):
+            said.append("tools: a tool is named twice")
+        if not self.tools:
+            said.append("tools: names no tool")
+        size = sum(len(file.data) for file in stored(self.files).values()) if not said else 0
+        if size > self.limits.disk_mb << 20:
+            said.append(f"files: {size} bytes, more than limits.disk_mb holds")
+        return said
+
+
+def stored(files: Mapping[str, str | Given]) -> dict[str, Stored]:
+    """Files as a case gives them, as bytes with their modes."""
+    found = {}
+    for path, given in files.items():
+        if isinstance(given, Given):
+            found[path] = Stored(given.data, int(given.mode, 8))
+        else:
+            found[path] = Stored(content(given))
+    return found
+
+
+TOOLS = {
+    "bash": Capability(
+        "bash",
+        "Run a command",
+        "Run a shell command in the work folder. Each call is a new shell: the folder is kept, variables and background "
+        "processes are not. There is no network.",
+        (
+            Parameter("command", "Command", True, "what to run, as one would type it"),
+            Parameter(
+                "timeout_s",
+                "Seconds",
+                note="end it after so many seconds",
+                schema={"type": "number", "minimum": 0.1},
+            ),
+        ),
+        read_only=False,
+    ),
+    "read_file": Capability(
+        "read_file",
+        "Read a file",
+        f"Read a text file of the work folder, at most {READ_LIMIT} bytes.",
+        (
+            Parameter("path", "Path", True, "relative to the work folder"),
+            Parameter(
+                "line",
+                "Line",
+                note="the first line to give, from 1",
+                schema={"type": "integer", "minimum": 1},
+            ),
+            Parameter("lines", "Count", note="how many lines", schema={"type": "integer", "minimum": 1}),
+        ),
+    ),
+    "write_file": Capability(
+        "write_file",
+        "Write a file",
+        "Write a text file of the work folder, in place of the one that is there; folders above it are made.",
+        (
+            Parameter("path", "Path", True, "relative to the work folder"),
+            # not required: a required text that is blank would count as missing, and files may be
+            Parameter("content", "Text", note="all of its text; nothing when left out"),
+        ),
+        read_only=False,
+    ),
+    "list_files": Capability(
+        "list_files",
+        "List files",
+        f"List what lies in a folder of the work folder and below it, at most {LIST_LIMIT} entries.",
+        (Parameter("path", "Path", note="relative to the work folder; all of it when left out"),),
+    ),
+}
+
+
+class BadSandbox(ValueError):
+    """A sandbox that a case declares and that means nothing, with every fault."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+__all__ = ["LIST_LIMIT", "READ_LIMIT", "TOOLS", "BadSandbox", "Spec", "stored"]

@@ -49,7 +49,9 @@ def grade_outcome(case: Case, transcript: Transcript, evidence: Evidence) -> Gra
     if expect.forbid:
         tried = next((row.name for row in ledger if row.name in expect.forbid), None)
         check("forbidden", None if tried is None else f"{tried} is forbidden here", stopped or "unsolved")
-    made = transcript.calls or tuple([Call(row.name, row.input) for row in ledger if row.status == "ok"])
+    # where no call is right, one that failed is a call all the same
+    counted = [row for row in ledger if row.status == "ok" or expect.calls == ()]
+    made = transcript.calls or tuple([Call(row.name, row.input) for row in counted])
     nothing = "no_answer" if _did_nothing(expect, transcript, ledger) else "unsolved"
     if expect.refuse:
         wrong = None if transcript.refused else _not_refused(transcript, made)

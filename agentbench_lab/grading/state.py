@@ -14,7 +14,7 @@ from agentbench_lab.cases import Expect
 from agentbench_lab.expect import Form, form_of
 from agentbench_lab.grading.calls import MOST, pairing
 from agentbench_lab.grading.grade import Check, cut
-from agentbench_lab.paths import ABSENT, Change, join, named, split
+from agentbench_lab.paths import ABSENT, Change, Path, join, named, split
 from agentbench_lab.values import canonical, same
 from agentbench_lab.worlds.seen import Seen, StateSeen
 
@@ -56,13 +56,28 @@ def _equals(expect: Expect, seen: StateSeen) -> Iterator[str]:
         got = seen.values.get(path, ABSENT)
         if got is ABSENT or not same(got, expected):
             yield from _differing(expected, got, path)
-    free = [
-        split(path) for path in (*(expect.state_equals or ()), *(expect.state or ()), *expect.state_absent)
-    ]
+    free = [split(path) for path in (*(expect.state_equals or ()), *expect.state_absent)]
+    for path, expected in (expect.state or {}).items():
+        options = form_of(expected).options
+        # of an object `state` looks at the expected keys alone: what lies beside them may not change either
+        free += _leaves(split(path), options[0]) if len(options) == 1 else [split(path)]
     for change in seen.changes:
         at = split(change.path)
-        if not any(at[: len(path)] == path for path in free):
+        within = [at]
+        if any(path[: len(at)] == at for path in free):
+            # an object that came or went as a whole: each of its entries has to be looked at
+            within = list(dict.fromkeys([*_leaves(at, change.old), *_leaves(at, change.new)]))
+        if not all(any(leaf[: len(path)] == path for path in free) for leaf in within):
             yield _beside(change)
+
+
+def _leaves(at: Path, value: Any) -> list[Path]:
+    """The paths of all that a value holds: of objects their entries, at every depth; nothing of what is not there."""
+    if value is ABSENT:
+        return []
+    if type(value) is dict and value:
+        return [leaf for key, item in value.items() for leaf in _leaves((*at, key), item)]
+    return [at]
 
 
 def _beside(change: Change) -> str:

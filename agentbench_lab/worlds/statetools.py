@@ -213,10 +213,11 @@ class _Reader:
                     self.say(f"{where}: has a default, and is required")
                 defaults[key] = sub["default"]
         for key in required:
-            if key not in properties:
+            if not isinstance(key, str) or key not in properties:
                 self.say(
                     f"input_schema: requires {key!r}, which it does not declare{did_you_mean(str(key), properties)}"
                 )
+        required = [key for key in required if isinstance(key, str)]
         self.known = set(properties)
         self.sure = set(required) | set(defaults)
         return {**whole, **_closed({**declared, "properties": properties, "required": required})}, defaults
@@ -288,10 +289,10 @@ class _Reader:
 
     def if_given(self, where: str, declared: Mapping[str, Any]) -> str:
         name = declared.get("if_given", "")
-        if name and name not in self.known:
+        if not isinstance(name, str) or (name and name not in self.known):
             self.say(f"{where}.if_given: {name!r} is no argument{did_you_mean(str(name), self.known)}")
             return ""
-        return str(name)
+        return name
 
     # ---- effects
 

@@ -140,3 +140,10 @@ CALLS: dict[str, Any] = {"calls": [{"name": "get", "input": {"id": "W77"}}], "te
 def test_a_suite_has_one_set_of_outcomes(lines: Any, says: list[str]) -> None:
     found = [text.split(": ", 2)[2] for text in problems_of(*lines)]
     assert found == says
+
+
+def test_a_call_that_failed_is_no_silence_where_no_call_is_right() -> None:
+    """A case without a right call is not solved by one that the tool refused."""
+    of = case(calls=[])
+    refused = call("cancel", id="W99")
+    assert (judge(of).outcome, judge(of, refused).outcome) == ("solved", "unsolved")

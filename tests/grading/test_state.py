@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from agentbench_lab.cases import Expect
 from agentbench_lab.expect import BadForm, form_of
 from agentbench_lab.grading.state import against, state_checks
-from agentbench_lab.paths import ABSENT, difference, join, look, put, split
+from agentbench_lab.paths import ABSENT, Change, difference, join, look, put, split
 from agentbench_lab.running.mutants import replaced
 from agentbench_lab.values import canonical
+from agentbench_lab.worlds.seen import Seen, StateSeen
 from agentbench_lab.worlds.statestore import StateWorld
 
 from ..states import STATE, TOOLS, call, case, failed, judge, line, problems_of
@@ -258,3 +259,26 @@ def test_the_row_keeps_of_a_large_object_only_what_is_expected() -> None:
     }
     assert difference(STATE, STATE) == [] == list(seen.state.changes)
     assert look(STATE, split("orders.W77.status")) == "pending"
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ([Change("orders.W1.status", "open", "x")], ""),
+        (
+            [Change("orders.W1.status", "open", "x"), Change("orders.W1.total", 10, 999)],
+            "orders.W1.total: expected as it was (10), got 999",
+        ),
+        ([Change("orders.W1", ABSENT, {"status": "x"})], ""),
+        (
+            [Change("orders.W1", ABSENT, {"status": "x", "total": 999})],
+            'orders.W1: expected as it was (nothing there), got {"status":"x","total":999}',
+        ),
+    ],
+)
+def test_what_lies_beside_an_expected_key_may_not_change_either(changes: list[Change], wrong: str) -> None:
+    """`state` looks at a key of an order, `state_equals` at the whole world: the order's other keys are part of that."""
+    expect = Expect(state={"orders.W1": {"status": "x"}}, state_equals={})
+    seen = Seen(state=StateSeen({"orders.W1": {"status": "x", "total": 999}}, tuple(changes)))
+    (equals,) = [check for check in state_checks(expect, seen) if check.name == "state_equals"]
+    assert (equals.passed, equals.detail) == (not wrong, wrong)

@@ -24,10 +24,12 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from agentbench_lab.cases import project_root
 from agentbench_lab.worlds.process import Finished, run_process
 from agentbench_lab.worlds.sandbox_folder import Folder, Stored
 from agentbench_lab.worlds.sandbox_levels import STOPPED, Bounds, Running
@@ -57,6 +59,7 @@ class Bubblewrap:
         self._bounds = bounds
         self._running = Running()
         self._root = os.geteuid() == 0
+        self._system = system_words(answer_folders(project_root(), Path(__file__).parent.parent))
         self._user = outside_user() if self._root else os.geteuid()
         self._shell = next((s for s in ("/usr/bin/bash", "/bin/bash") if os.path.exists(s)), "/bin/sh")
         self._holder = self._hold()
@@ -169,7 +172,7 @@ class Bubblewrap:
             "--die-with-parent",
             "--new-session",
             *("--cap-drop", "ALL", "--uid", str(INSIDE), "--gid", str(INSIDE), "--hostname", "sandbox"),
-            *_system(),
+            *self._system,
             *(word for name in _ETC for word in ("--ro-bind", f"/tmp/etc/{name}", f"/etc/{name}")),
             *("--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"),
             *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
@@ -198,15 +201,30 @@ def outside_user() -> int:
     return user if any(first <= user < first + count for first, _, count in spans) else 65_534
 
 
-def _system() -> list[str]:
-    """The system's programs and libraries, read-only, at their own places."""
-    words = ["--ro-bind", "/usr", "/usr"]
+def answer_folders(root: Path, package: Path) -> list[Path]:
+    """What may hold the answers of cases: a source checkout whole; of any other project folder what a project keeps there,
+    since programs may stand beside it; and this package's own folder."""
+    root = root.resolve()
+    programs = any(Path(folder).is_relative_to(root) for folder in _PATH.split(":"))
+    whole = (root / "pyproject.toml").is_file() and not programs
+    kept = [root] if whole else [root / name for name in ("data", "notebooks", "reports", "tests")]
+    return [folder for folder in (*kept, package.resolve()) if folder.is_dir()]
+
+
+def system_words(hidden: Iterable[Path]) -> list[str]:
+    """The arguments for the system's programs and libraries, read-only, at their own places. Of `hidden`, what lies below
+    one of them is an empty folder there; what lies elsewhere is not in the sandbox at all."""
+    words, bound = ["--ro-bind", "/usr", "/usr"], ["/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = f"/{name}"
         if os.path.islink(path):
             words += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             words += ["--ro-bind", path, path]
+            bound.append(path)
+    below = {each for each in hidden if any(each.is_relative_to(top) and str(each) != top for top in bound)}
+    for folder in sorted(each for each in below if below.isdisjoint(each.parents)):
+        words += ["--size", str(1 << 12), "--tmpfs", str(folder), "--remount-ro", str(folder)]
     return words
 
 

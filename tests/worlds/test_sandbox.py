@@ -19,7 +19,7 @@ from agentbench_lab.expect_work import ExpectedCommand, ExpectedFile
 from agentbench_lab.transcripts import Observation
 from agentbench_lab.worlds import sandbox_levels
 from agentbench_lab.worlds.sandbox import TOOLS, BadSandbox, Sandbox
-from agentbench_lab.worlds.sandbox_bwrap import system_call_filter
+from agentbench_lab.worlds.sandbox_bwrap import answer_folders, system_call_filter, system_words
 from agentbench_lab.worlds.sandbox_levels import Bounds, Level, default_level, parse_level, unavailable
 from agentbench_lab.worlds.seen_work import KEPT
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
@@ -425,6 +425,29 @@ def test_nothing_weaker_is_taken_unasked(monkeypatch: pytest.MonkeyPatch) -> Non
             default_level()
     finally:
         sandbox_levels.unavailable.cache_clear()
+
+
+def test_answers_below_a_bound_folder_are_hidden() -> None:
+    """The outer folder of two, and nothing that is not below a bound one, nor such a one itself."""
+    hidden = [
+        Path(p) for p in ("/usr/src/lab/agentbench_lab", "/usr/src/lab", "/home/lab", "/usr", "/usrlab")
+    ]
+    shown, words = system_words([]), system_words(hidden)
+    assert words[: len(shown)] == shown
+    assert words[len(shown) :] == [
+        *("--size", "4096", "--tmpfs", "/usr/src/lab", "--remount-ro", "/usr/src/lab"),
+    ]
+
+
+def test_a_checkout_is_hidden_whole_and_any_other_folder_in_part(tmp_path: Path) -> None:
+    root, package = tmp_path / "lab", tmp_path / "packages" / "agentbench_lab"
+    (root / "data" / "cases").mkdir(parents=True)
+    (root / "bin").mkdir()
+    package.mkdir(parents=True)
+    assert answer_folders(root, package) == [root / "data", package]
+    (root / "pyproject.toml").touch()
+    assert answer_folders(root, package) == [root, package]
+    assert Path("/usr") not in answer_folders(Path("/usr"), package)
 
 
 def test_the_level_is_part_of_the_experiment() -> None:

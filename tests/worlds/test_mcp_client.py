@@ -124,9 +124,9 @@ def test_a_call_that_hangs_ends_with_the_trial(opened: Open) -> None:
     time.sleep(0.5)
     began = time.monotonic()
     box.close()
-    caller.join(5)
+    caller.join(30)
     assert not caller.is_alive()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     # it is not the world's fault that the trial is over
     assert box.fault == ""
 

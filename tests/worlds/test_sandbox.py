@@ -188,7 +188,7 @@ def test_a_call_that_takes_too_long_is_ended_with_what_it_started(level: str) ->
     with Trial(level, limits={"wall_s": 1}) as trial:
         began = time.monotonic()
         value = trial.bash("sleep 300 & sleep 300 & echo begun; wait")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         assert (value["exit"], value["stdout"], value["ended"]) == (None, "begun\n", "timed out")
         # what the agent asks for may be less, never more
         assert trial.bash("sleep 300", timeout_s=9_000)["ended"] == "timed out"
@@ -219,16 +219,16 @@ def test_what_a_command_changed_stands_in_the_ledger() -> None:
 def test_a_trial_that_ends_ends_its_command_and_runs_no_other(level: str) -> None:
     with Trial(level, files={"a": "1"}) as trial:
         went: list[Any] = []
-        thread = threading.Thread(target=lambda: went.append(trial.bash("echo 2 > a; echo begun; sleep 300")))
+        thread = threading.Thread(target=lambda: went.append(trial.bash("echo begun; echo 2 > a; sleep 300")))
         thread.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while trial.world.look({"a": ExpectedFile()}).files["a"].blob.text != "2\n":  # type: ignore[union-attr]
             assert time.monotonic() < until
             time.sleep(0.02)
         began = time.monotonic()
         ledger = trial.toolbox.close()
-        assert time.monotonic() - began < 3
-        thread.join(10)
+        assert time.monotonic() - began < 60  # not the command's five minutes, however busy the machine
+        thread.join(60)
         assert went == [{"exit": None, "stdout": "begun\n", "stderr": "", "ended": "the trial is over"}]
         assert [row.value for row in ledger] == went
         with pytest.raises(BudgetSpent):
@@ -274,11 +274,11 @@ def test_bubblewrap_refuses_a_processor_whose_calls_it_does_not_know() -> None:
 
 
 def test_many_processes_that_hold_too_much_together_are_ended() -> None:
-    hold = "x=bytearray(b'x')*(60<<20); import time; time.sleep(20)"
+    hold = "x=bytearray(b'x')*(60<<20); import time; time.sleep(300)"
     with Trial("bubblewrap", limits={"memory_mb": 200}) as trial:
         began = time.monotonic()
         value = trial.bash(f'for n in 1 2 3 4 5 6; do python3 -c "{hold}" & done; wait')
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 60
         assert value["exit"] is None
         assert "200 are allowed" in value["ended"]
 

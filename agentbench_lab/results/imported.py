@@ -20,7 +20,7 @@ from agentbench_lab.outcomes import IMPORTED, Taxonomy
 from agentbench_lab.results.bench_v1.model import moment
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
-from agentbench_lab.results.schema import SCHEMAS, no_collection, table
+from agentbench_lab.results.schema import SCHEMAS, no_collection, table, usage_values
 from agentbench_lab.transcripts import MESSAGES_LIMIT, Status, Usage
 from agentbench_lab.values import canonical, digest
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT
@@ -307,19 +307,6 @@ def _identity(trial: SourceTrial, suite: str) -> tuple[Any, ...]:
     return suite, trial.case_id, trial.driver, trial.model, trial.scaffold, trial.trial
 
 
-def _usage(usage: Usage) -> tuple[Any, ...]:
-    return (
-        usage.model_calls,
-        usage.fresh_input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.output,
-        usage.estimated,
-        usage.cost_micros,
-        usage.wall_s,
-    )
-
-
 def _trial_row(trial: SourceTrial, run: str, suite: str, case: SourceCase) -> tuple[Any, ...]:
     outcome = None
     if trial.solved is not None:
@@ -352,7 +339,7 @@ def _trial_row(trial: SourceTrial, run: str, suite: str, case: SourceCase) -> tu
         trial.steps,
         tool_calls,
         tool_errors,
-        *_usage(trial.usage),
+        *usage_values(trial.usage, trial.usage.wall_s),
         trial.cached,
         trial.working_s,
         trial.attempts,
@@ -365,13 +352,13 @@ def _trial_row(trial: SourceTrial, run: str, suite: str, case: SourceCase) -> tu
 
 def _attempt_rows(trial: SourceTrial, suite: str) -> list[tuple[Any, ...]]:
     """Earlier attempts are known by number only; the last one stands for the usage of all."""
-    unknown = _usage(Usage())
+    unknown = usage_values(Usage(), None)
     return [
         (
             *_identity(trial, suite),
             attempt,
             trial.stop if attempt == trial.attempts else None,
-            *(_usage(trial.usage) if trial.attempts == 1 else unknown),
+            *(usage_values(trial.usage, trial.usage.wall_s) if trial.attempts == 1 else unknown),
         )
         for attempt in range(1, trial.attempts + 1)
     ]

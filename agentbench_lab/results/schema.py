@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from agentbench_lab.cases import project_root
+from agentbench_lab.transcripts import Usage
 
 
 def _field(name: str, kind: pa.DataType, description: str, *, null: bool = True) -> pa.Field[Any]:
@@ -44,6 +45,21 @@ _USAGE = [
     _field("cost_micros", _L, "money spent, in millionths of a dollar; null when unknown"),
     _field("wall_s", _F, "seconds from start to end by the wall clock"),
 ]
+
+
+def usage_values(usage: Usage, wall_s: float | None) -> tuple[Any, ...]:
+    """The values of the usage columns, in their order; a runner's own clock may stand for the usage's `wall_s`."""
+    return (
+        usage.model_calls,
+        usage.fresh_input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.output,
+        usage.estimated,
+        usage.cost_micros,
+        wall_s,
+    )
+
 
 CASES = pa.schema(
     [

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from agentbench_lab.cases import Case
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.schema import no_collection, table
+from agentbench_lab.results.schema import no_collection, table, usage_values
 from agentbench_lab.running.trial import Record
-from agentbench_lab.transcripts import Usage
 from agentbench_lab.values import canonical
 from agentbench_lab.worlds.toolbox import World
 
@@ -70,19 +69,6 @@ def _arm(record: Record) -> tuple[Any, ...]:
     return arm.driver, arm.model, arm.scaffold, record.row.trial
 
 
-def _usage(usage: Usage, wall_s: float) -> tuple[Any, ...]:
-    return (
-        usage.model_calls,
-        usage.fresh_input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.output,
-        usage.estimated,
-        usage.cost_micros,
-        wall_s,
-    )
-
-
 def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...]:
     row, said, verdict = record.row, record.transcript, record.row.verdict
     return (
@@ -109,7 +95,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         None,
         len(record.ledger),
         sum(call.status != "ok" for call in record.ledger),
-        *_usage(said.usage, record.wall_s),
+        *usage_values(said.usage, record.wall_s),
         False,
         record.working_s,
         len(record.attempts),
@@ -123,7 +109,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
 def _attempts(record: Record) -> list[tuple[Any, ...]]:
     row = record.row
     return [
-        (row.suite, row.case_id, *_arm(record), number, tried.end, *_usage(tried.usage, tried.wall_s))
+        (row.suite, row.case_id, *_arm(record), number, tried.end, *usage_values(tried.usage, tried.wall_s))
         for number, tried in enumerate(record.attempts, start=1)
     ]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from msgspec import UNSET, Struct
 
-from agentbench_lab.expect_work import WORK_KEYS
+from agentbench_lab.expect_work import WORK_KEYS, regex_faults
 from agentbench_lab.paths import BadPath, Path, join, split
 
 OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer", "bfcl", "agentd")
@@ -68,13 +67,7 @@ class ExpectedAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         if not (math.isfinite(self.tol) and self.tol >= 0):
             yield "tol must be a number from 0"
         if self.regex is not None:
-            try:
-                found = re.compile(self.regex).search("")
-            except (re.error, RecursionError, OverflowError) as error:
-                yield f"regex: {error}"
-            else:
-                if found is not None:
-                    yield "regex: fits the empty text, and so every answer"
+            yield from regex_faults(self.regex, "answer")
         if self.gaia is not None and not self.gaia.strip():
             yield "gaia must not be blank"
 

@@ -14,6 +14,17 @@ WORK_KEYS = ("files", "command")
 Texts = str | tuple[str, ...]
 
 
+def regex_faults(pattern: str, what: str) -> Iterator[str]:
+    """Why a pattern can judge nothing: it is none, or it fits every text. `what` names the texts (answer, output)."""
+    try:
+        found = re.compile(pattern).search("")
+    except (re.error, RecursionError, OverflowError) as error:
+        yield f"regex: {error}"
+    else:
+        if found is not None:
+            yield f"regex: fits the empty text, and so every {what}"
+
+
 class Given(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A file's content as `text` or as `base64`, and its mode in octal digits."""
 
@@ -84,13 +95,7 @@ class ExpectedOutput(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             yield "needs one of exact, contains, line, regex"
         yield from _content_faults(self.exact, self.contains, self.line)
         if self.regex is not None:
-            try:
-                found = re.compile(self.regex).search("")
-            except (re.error, RecursionError, OverflowError) as error:
-                yield f"regex: {error}"
-            else:
-                if found is not None:
-                    yield "regex: fits the empty text, and so every output"
+            yield from regex_faults(self.regex, "output")
 
 
 class ExpectedCommand(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

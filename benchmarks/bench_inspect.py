@@ -19,22 +19,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import Journaled, compare
+from common import Journaled, compare, inspect_python
 
 from agentbench_lab.cases import load_suite
 from agentbench_lab.running.runner import evaluate
 
-PYTHON = Path(__file__).resolve().parents[1] / ".venv-inspect" / "bin" / "python"
 SAMPLES = 1_000
 TRIALS = 200
 GOAL = 1 / 200
 
 
 def main() -> int:
-    if not PYTHON.exists():
-        print(
-            "skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures"
-        )
+    python = inspect_python()
+    if python is None:
         return 0
     suite = load_suite("ladder")
     once = evaluate(suite, "stub", save_run=False).trials.select(["case_id", "tool_calls"]).to_pylist()
@@ -56,7 +53,7 @@ def main() -> int:
         environment = {**os.environ, "XDG_DATA_HOME": home, "XDG_CACHE_HOME": home}
         environment.pop("PYTHONPATH", None)
         with subprocess.Popen(
-            [str(PYTHON), str(Path(__file__).with_name("inspect_mock.py")), str(SAMPLES)],
+            [str(python), str(Path(__file__).with_name("inspect_mock.py")), str(SAMPLES)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

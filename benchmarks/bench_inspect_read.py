@@ -19,27 +19,24 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from common import compare
+from common import compare, inspect_python
 
 from agentbench_lab.benchmarks import load_results
 
-PYTHON = Path(__file__).resolve().parents[1] / ".venv-inspect" / "bin" / "python"
 SAMPLES = 5_000
 GOAL = 1 / 20
 
 
 def main() -> int:
-    if not PYTHON.exists():
-        print(
-            "skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures"
-        )
+    python = inspect_python()
+    if python is None:
         return 0
     with tempfile.TemporaryDirectory() as home:
         # what Inspect keeps beside its log goes there too
         environment = {**os.environ, "XDG_DATA_HOME": home, "XDG_CACHE_HOME": home}
         environment.pop("PYTHONPATH", None)
         with subprocess.Popen(
-            [str(PYTHON), str(Path(__file__).with_name("inspect_log.py")), str(SAMPLES), f"{home}/logs"],
+            [str(python), str(Path(__file__).with_name("inspect_log.py")), str(SAMPLES), f"{home}/logs"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

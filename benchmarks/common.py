@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 
@@ -58,3 +59,12 @@ def of_neighbours(pairs: list[tuple[float, float]], ours: str, other: str, *, go
     ratio = median(a / b for a, b in pairs)
     print(f"ratio={ratio:.3f} goal={goal}")
     return int(ratio > goal)
+
+
+def inspect_python() -> Path | None:
+    """The Python that has Inspect AI; without it None, and a line that says how to get it."""
+    python = Path(__file__).resolve().parents[1] / ".venv-inspect" / "bin" / "python"
+    if python.exists():
+        return python
+    print("skipped: Inspect AI is not there; `make bench-inspect` puts it into .venv-inspect and measures")
+    return None

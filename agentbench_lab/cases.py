@@ -167,11 +167,20 @@ class Goal(Struct, frozen=True):
         return all(name in steps for name in trace)
 
 
+class Message(Struct, frozen=True):
+    """One turn of a conversation that has been."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
 class Task(Struct, frozen=True, omit_defaults=True):
     """What a driver is given: the request, the names of the declared tools, the policy it has to keep, and for goal
     recognition the observed trace and the declared goals. Nothing in it tells the answer.
 
-    `parts` are the sentences of a request that ask for things which have nothing to do with each other."""
+    `parts` are the sentences of a request that ask for things which have nothing to do with each other. In a
+    conversation `request` is what the user said last, and `history` all that was said before, from the first turn on.
+    """
 
     request: str
     tools: tuple[str, ...]
@@ -180,6 +189,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
     parts: tuple[str, ...] = ()
+    history: tuple[Message, ...] = ()
 
     @property
     def width(self) -> int:

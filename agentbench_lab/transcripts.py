@@ -117,6 +117,7 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     `refused` with `reject` or `ambiguous_goals` are the two refusals of goal recognition; `candidate_results` are the
     reads of the tied candidates of an ambiguous request; `result` is the set of labels composed from the calls.
     `proof` is the list of steps of the ladder's own shape; `notes` are the driver's reasons; `messages` its dialogue.
+    `text` is what it said last in plain words: a turn of a conversation, and no answer where one is expected.
     """
 
     calls: tuple[Call, ...] = ()
@@ -136,3 +137,4 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     ambiguous_goals: tuple[str, ...] | None = None
     messages: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
+    text: str = ""

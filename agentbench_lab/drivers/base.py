@@ -6,8 +6,9 @@ A driver is a function, sync or async, in one of two shapes:
 - `driver(request, tools, ctx) -> dict`, the TOOL ladder's own: `tools` is the list of declared names and
   `ctx.dispatch(name, input)` runs one. The first parameter's name, `request`, tells this shape.
 
-A driver may carry three attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed),
-`version` (else the digest of its source file), and `banner` (a line that reports print above its numbers).
+A driver may carry attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed), `version`
+(else the digest of its source file), `model` (the model it asks, where it asks one), and `banner` (a line that reports
+print above its numbers).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ BUILT_IN = {
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
 }
+MAKERS: dict[str, str] = {}
+"""Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
 ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
 
@@ -171,6 +174,7 @@ class Loaded:
     evidence: str
     version: str
     banner: str = ""
+    model: str | None = None
 
     def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
         """What the function gives back: a result, or an awaitable of one."""
@@ -196,17 +200,21 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
         return _loaded(f"{module}:{name}", driver)
     if not isinstance(driver, str):
         raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
+    kind, _, text = driver.partition(":")
+    if kind in MAKERS:
+        module_name, _, attribute = MAKERS[kind].partition(":")
+        return _loaded(driver, _import(kind, module_name, attribute)(text))
     where = known_drivers().get(driver, driver)
     module_name, colon, attribute = where.partition(":")
     if not colon:
-        hint = did_you_mean(driver, known_drivers())
+        hint = did_you_mean(driver, [*known_drivers(), *MAKERS])
         raise LabError(f"unknown driver {driver!r}{hint}; your own is given as package.module:name")
     return _loaded(driver, _import(driver, module_name, attribute))
 
 
 def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
     here = str(Path.cwd())
-    if here not in sys.path and spec not in BUILT_IN:
+    if here not in sys.path and spec not in BUILT_IN and spec not in MAKERS:
         sys.path.append(here)  # last, so that no file there takes the place of an installed library
     importlib.invalidate_caches()
     try:
@@ -255,6 +263,7 @@ def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
         evidence=evidence,
         version=str(getattr(function, "version", "") or _source_digest(function)),
         banner=str(getattr(function, "banner", "")),
+        model=getattr(function, "model", None),
     )
 
 
@@ -283,6 +292,7 @@ class Nonsense(ValueError):
 _KEYS = {
     "calls": "calls",
     "answer": "answer",
+    "text": "text",
     "status": "status",
     "refused": "refused",
     "terminated": "terminated",
@@ -399,6 +409,7 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
     return Transcript(
         calls=_calls(fields.get("calls"), "calls"),
         answer=plain(fields.get("answer")),
+        text=_text(fields.get("text"), "text") or "",
         status=_text(fields.get("status"), "status"),
         refused=_flag(fields, "refused", False),
         terminated=_flag(fields, "terminated", True),

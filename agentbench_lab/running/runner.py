@@ -230,7 +230,7 @@ def prepare(
     check_tools(placed)
     check_states(placed)
     level = check_sandboxes(placed)
-    arms = [Arm(loaded.name) for loaded in drivers]
+    arms = [Arm(loaded.name, loaded.model) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)

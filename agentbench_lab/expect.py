@@ -83,27 +83,52 @@ class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
 
     category: str
     functions: tuple[dict[str, Any], ...]
-    ground_truth: tuple[dict[str, dict[str, Any]], ...] = ()
+    ground_truth: tuple[dict[str, Any], ...] = ()
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the ground truth itself."""
         if not self.functions and "relevance" not in self.category:
             yield "functions: offers none"
+        spoken = any(word in self.category for word in ("java", "javascript"))
         for at, function in enumerate(self.functions):
             parameters = function.get("parameters")
             if not isinstance(function.get("name"), str) or not isinstance(parameters, dict):
                 yield f"functions[{at}]: needs a name and parameters"
-            elif not isinstance(parameters.get("properties"), dict):
+                continue
+            required = parameters.get("required", [])
+            if not isinstance(parameters.get("properties"), dict):
                 yield f"functions[{at}]: parameters: needs properties"
+            else:
+                for key, declared in parameters["properties"].items():
+                    yield from _parameter_faults(declared, f"functions[{at}].{key}", spoken)
+            if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+                yield f"functions[{at}]: parameters: required must be a list of names"
         for at, each in enumerate(self.ground_truth):
             if len(each) != 1:
                 yield f"ground_truth[{at}]: must name one function"
             for name, answers in each.items():
+                if not isinstance(answers, dict):
+                    yield f"ground_truth[{at}].{name}: must be an object from parameters to alternatives"
+                    continue
                 for key, options in answers.items():
                     if not isinstance(options, list):
                         yield f"ground_truth[{at}].{name}.{key}: alternatives must be a list"
         if not self.ground_truth and "relevance" not in self.category:
             yield "ground_truth: names no call"
+
+
+def _parameter_faults(declared: Any, where: str, typed: bool) -> Iterator[str]:
+    """What is wrong with the document of a parameter; `typed`: it has to name a type."""
+    if not isinstance(declared, dict):
+        yield f"{where}: must be an object"
+        return
+    if not isinstance(declared.get("type", None if typed else ""), str):
+        yield f"{where}: type must be text"
+    if isinstance(declared.get("items"), dict):
+        yield from _parameter_faults(declared["items"], f"{where}.items", typed)
+    if isinstance(declared.get("properties"), dict):
+        for key, inner in declared["properties"].items():
+            yield from _parameter_faults(inner, f"{where}.{key}", typed)
 
 
 class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

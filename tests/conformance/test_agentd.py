@@ -20,6 +20,7 @@ from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.mcp_server import HttpBridge
+from agentbench_lab.worlds.sandbox_levels import Level, unavailable
 
 from ..agents.played import Job, agent, driver
 
@@ -49,6 +50,11 @@ def agentd(peers: Path) -> Path:
     return peers / "agentd"
 
 
+def level() -> str:
+    """Where bubblewrap does not work, local will do: what the agent runs is ours."""
+    return "bubblewrap" if unavailable(Level("bubblewrap")) is None else "local"
+
+
 @pytest.fixture(scope="module")
 def played() -> Iterator[Any]:
     """`played(suite, job_of, trials)`: the run of the agent on a suite, and its replies."""
@@ -57,7 +63,7 @@ def played() -> Iterator[Any]:
         def run(suite: Suite, job_of: Callable[[Task], Job], trials: int = 1) -> tuple[Run, list[Any]]:
             replies: list[Any] = []
             made = driver(bridge, play, job_of, replies)
-            return evaluate(suite, made, trials=trials, save_run=False), replies
+            return evaluate(suite, made, trials=trials, sandbox=level(), save_run=False), replies
 
         yield run
 
@@ -108,7 +114,7 @@ def test_it_grades_as_the_scorecard_says(agentd: Path, played: Any, name: str) -
     assert tokens == {task["id"]: task["mean_tokens"] for task in card["tasks"]}
     assert run.card.options["mode"] == "agentd"
     assert all(regrade(row).checks == row.verdict.checks for row in run.product)
-    nothing = evaluate(load_cases(file), idle, save_run=False)
+    nothing = evaluate(load_cases(file), idle, sandbox=level(), save_run=False)
     assert not any(row.verdict.solved for row in nothing.product)
 
 

@@ -83,7 +83,7 @@ class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
 
     category: str
     functions: tuple[dict[str, Any], ...]
-    ground_truth: tuple[dict[str, Any], ...] = ()
+    ground_truth: tuple[dict[str, dict[str, Any]], ...] = ()
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the ground truth itself."""
@@ -107,9 +107,6 @@ class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
             if len(each) != 1:
                 yield f"ground_truth[{at}]: must name one function"
             for name, answers in each.items():
-                if not isinstance(answers, dict):
-                    yield f"ground_truth[{at}].{name}: must be an object from parameters to alternatives"
-                    continue
                 for key, options in answers.items():
                     if not isinstance(options, list):
                         yield f"ground_truth[{at}].{name}.{key}: alternatives must be a list"

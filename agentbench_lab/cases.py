@@ -138,8 +138,9 @@ class Expect(
     @property
     def of_work(self) -> bool:
         """Whether the work folder is looked at."""
-        known = self if self.agentd is None else self.agentd
-        return known.files is not None or known.command is not None
+        if self.agentd is not None:
+            return self.agentd.of_work
+        return self.files is not None or self.command is not None
 
     @property
     def grades(self) -> bool:

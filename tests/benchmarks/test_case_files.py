@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.benchmarks import agentd, bfcl_cases
-from agentbench_lab.cases import Case, Suite
+from agentbench_lab.cases import Case, Suite, load_suite
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, grade
 from agentbench_lab.transcripts import Transcript
@@ -186,6 +186,20 @@ def load_bfcl(category: str) -> Callable[[Path, Any], Suite]:
     return load
 
 
+def ours(expect: dict[str, Any]) -> list[dict[str, Any]]:
+    """A line of our own format that asks for the rule of another."""
+    tools = [{"name": "f", "input_schema": SCHEMA, "result": "ok"}]
+    world = {"kind": "state", "state": {"a": {"b": 1}}, "tools": tools}
+    return [{"id": "o", "group": "g", "request": "r", "tools": ["f"], "world": world, "expect": expect}]
+
+
+def load_ours(folder: Path, document: Any) -> Suite:
+    suite = load_suite(lines(folder / "ours.jsonl", as_rows(document)))
+    for case in suite.cases:
+        Worlds(suite).of(case)
+    return suite
+
+
 def as_rows(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -193,6 +207,17 @@ def as_rows(value: Any) -> list[Any]:
 KINDS: dict[str, tuple[Any, Callable[[Path, Any], Suite]]] = {
     **{f"agentd, {task['id']}": ([task], load_agentd) for task in AGENTD},
     "agentd, a file": (AGENTD, load_agentd),
+    **{
+        f"ours, agentd {task['id']}": (
+            ours({"agentd": {"grade": task["grade"], "expect": task.get("expect", {})}}),
+            load_ours,
+        )
+        for task in AGENTD
+    },
+    "ours, bfcl": (
+        ours({"bfcl": {"category": "parallel", "functions": [TYPED], "ground_truth": [ANSWER]}}),
+        load_ours,
+    ),
     **{f"bfcl, {name}": (document, load_bfcl(name)) for name, document in BFCL.items()},
 }
 EVERY = pytest.mark.parametrize("kind", KINDS)
@@ -203,7 +228,8 @@ def evidences(case: Case, suite: Suite, given_input: Any) -> list[Evidence]:
     world = Worlds(suite, sandbox=Level("local")).of(case)
     if world.kind == "sandbox":
         # commands are not run here: what they leave behind is made up
-        there = {path: FileSeen("file", blob(b"x = 2\r\n")) for path in (case.expect.agentd.files or ())}  # type: ignore[union-attr]
+        asked = case.expect.agentd.files if case.expect.agentd is not None else None
+        there = {path: FileSeen("file", blob(b"x = 2\r\n")) for path in asked or ()}
         return [
             Evidence(),
             Evidence(seen=Seen(work=WorkSeen("local", there, CommandSeen(exit=0)))),
@@ -227,7 +253,7 @@ def judged_or_refused(kind: str, document: Any, given_input: Any) -> None:
         except LabError as error:
             said = str(error)
             assert said.startswith(str(folder))
-            whole = ("no tasks", "answers for", "no such file", "No such file")
+            whole = ("no tasks", "no cases", "answers for", "no such file", "No such file")
             assert re.match(r"[^:]+\.jsonl?:\d+: ", said) or any(words in said for words in whole), said
             return
         for case in suite.cases:

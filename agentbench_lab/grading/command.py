@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
 
 from agentbench_lab.expect_work import ExpectedCommand, ExpectedOutput, texts
 from agentbench_lab.grading.files import wrong_content
 from agentbench_lab.grading.grade import Check, cut
+from agentbench_lab.grading.patterns import unfit
 from agentbench_lab.worlds.seen_work import Blob, CommandSeen
 
 
@@ -46,8 +46,8 @@ def _wrong_output(expected: ExpectedOutput, seen: Blob) -> list[str]:
         text = seen.data.decode(errors="replace")
         if not seen.whole:
             said.append(f"{expected.regex!r} cannot be judged: {seen.cut}")
-        elif re.search(expected.regex, text) is None:
-            said.append(f"{expected.regex!r} does not fit {cut(repr(text))}")
+        elif unfitting := unfit(expected.regex, text, cut(repr(text))):
+            said.append(unfitting)
     return said
 
 

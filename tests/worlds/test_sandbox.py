@@ -413,6 +413,33 @@ def test_nothing_is_absent_behind_a_way_that_cannot_be_walked(level: str) -> Non
         assert wrong["hangs"] == "there must be nothing, and there is a symbolic link"
 
 
+@pytest.mark.parametrize(
+    ("printed", "expected", "said"),
+    [
+        (
+            r"port=8080\r\n",
+            ExpectedFile(exact="port=8080\n"),
+            r"line endings only: \r\n where \n is expected",
+        ),
+        (r"port=8080", ExpectedFile(exact="port=8080\n"), "the newline at the end is missing"),
+        (r"port=80801\n", ExpectedFile(contains="port=8080"), None),
+        (r"port=80801\n", ExpectedFile(line="port=8080"), "no line is 'port=8080'"),
+    ],
+    ids="abcd",
+)
+def test_b04_only_the_line_endings_differ(
+    printed: str, expected: ExpectedFile, said: str | None, level: str
+) -> None:
+    """Bytes are compared and the difference is told; a seeded script has no byte more than the case gives it."""
+    script = "#!/bin/sh\nset -e\n"
+    with Trial(level, files={"deploy.sh": script}) as trial:
+        trial.bash(f"printf '{printed}' > app.conf")
+        seen = trial.world.look({"app.conf": expected, "deploy.sh": ExpectedFile()}).files
+        assert wrong_file(expected, seen["app.conf"]) == said
+        assert seen["deploy.sh"].blob is not None
+        assert (seen["deploy.sh"].blob.data, seen["deploy.sh"].blob.size) == (script.encode(), 17)
+
+
 def test_writing_says_what_it_came_to() -> None:
     with Trial("local", files={"a": "1"}) as trial:
         for path, content in (("b/c", "x"), ("a", "2"), ("a", "2"), ("b/c", "x")):

@@ -223,7 +223,10 @@ def test_what_a_command_changed_stands_in_the_ledger() -> None:
 def test_a_trial_that_ends_ends_its_command_and_runs_no_other(level: str) -> None:
     with Trial(level, files={"a": "1"}) as trial:
         went: list[Any] = []
-        thread = threading.Thread(target=lambda: went.append(trial.bash("echo begun; echo 2 > a; sleep 300")))
+        # a container's output takes a way of its own: it has a second to arrive before the file tells to go on
+        thread = threading.Thread(
+            target=lambda: went.append(trial.bash("echo begun; sleep 1; echo 2 > a; sleep 300"))
+        )
         thread.start()
         until = time.monotonic() + 60
         while trial.world.look({"a": ExpectedFile()}).files["a"].blob.text != "2\n":  # type: ignore[union-attr]

@@ -41,6 +41,17 @@ def shown(path: str | Path) -> str:
         return str(path)
 
 
+def unreadable(file: object, error: Exception, what: str = "") -> LabError:
+    """The one line for a file that another library could not read, whatever it raised over it.
+
+    A reader of binary files raises what the damaged byte happens to hit: an error of its own, of the system, of the
+    encoding of a name, of a number that does not fit. All of them say the same of the file. `what` is a part of it.
+    """
+    said = (getattr(error, "strerror", None) or str(error)).splitlines()
+    why = said[0] if said and said[0].strip() else type(error).__name__
+    return LabError(f"{file}: {f'{what}: ' if what else ''}{why}")
+
+
 def nearest(word: str, options: Iterable[str]) -> str | None:
     """The option most like `word`, or None when none is alike."""
     options = list(options)

@@ -194,7 +194,8 @@ def _content_faults(exact: str | Base64 | None, contains: Texts, line: Texts) ->
     if any(not text for text in texts(contains)):
         yield "contains: an empty text is in every file"
     for text in texts(line):
-        if "\n" in text:
+        # before a line end, `\r` belongs to it
+        if "\n" in text or text.endswith("\r"):
             yield "line: a line has no line end in it"
 
 

@@ -74,6 +74,37 @@ def test_a_trial_on_stdio_leaves_a_ledger_and_a_grade(here: Path) -> None:
     assert trial["grade"] == said["grade"]
 
 
+def test_a_work_folder_is_served_at_the_level_that_was_asked_for(here: Path) -> None:
+    """`local` has its folder under the temporary one of this machine; the ledger says at which level it was."""
+    case = line(
+        world={"kind": "sandbox"},
+        tools=["bash"],
+        expect={"files": {"a": {"line": "1"}}},
+        gold={"calls": [{"name": "bash", "input": {"command": "echo 1 > a"}}]},
+    )
+    (here / "files.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
+    asked = ["bridge", "files.jsonl", "--case", "c", "--stdio", "--sandbox", "local"]
+    there = StdioServerParameters(
+        command=sys.executable,
+        args=command(*asked, "--ledger", "out.json", "--grade")[1:],
+        env=environment(),
+        cwd=str(here),
+    )
+
+    async def work() -> str:
+        with open(here / "err", "w", encoding="utf-8") as err:
+            async with Client(stdio_client(there, errlog=err)) as client:
+                seen = await client.call_tool("bash", {"command": "pwd; echo 1 > a"})
+        return seen.content[0].text  # type: ignore[union-attr]
+
+    folder = asyncio.run(work())
+    assert folder.endswith("/work") and folder != "/work"
+    said = json.loads((here / "out.json").read_text(encoding="utf-8"))
+    assert said["sandbox"] == "local"
+    (trial,) = said["trials"]
+    assert trial["grade"]["solved"] is True
+
+
 def test_a_trial_in_which_nothing_was_called_is_not_solved(here: Path) -> None:
     asked = command("bridge", "desk.jsonl", "--case", "c", "--stdio", "--grade")
     done = subprocess.run(asked, cwd=here, env=environment(), input=b"", capture_output=True, timeout=60)
@@ -157,6 +188,10 @@ def test_sigterm_on_stdio_still_writes_the_ledger(here: Path) -> None:
         (("--case", "cc", "--stdio"), "desk has no case 'cc' (did you mean 'c'?)"),
         (("--case", "c", "--http", "--trials", "0"), "--trials must be at least 1, not 0"),
         (("--case", "c", "--http", "--port", "99999"), "--port must be 0 to 65535, not 99999"),
+        (
+            ("--case", "c", "--stdio", "--sandbox", "bubblewarp"),
+            "no sandbox level 'bubblewarp' (did you mean 'bubblewrap'?)",
+        ),
         (("--case", "c", "--stdio", "--ledger", "no/x"), "--ledger no/x: there is no such folder"),
     ],
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from decimal import InvalidOperation
 from pathlib import Path
 
 from msgspec import Struct
@@ -81,7 +82,7 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
         raise LabError(f"{path}: there is no such file or folder")
     module = importlib.import_module(f"agentbench_lab.benchmarks.{FORMATS[form].module}")
     try:
-        run = getattr(module, FORMATS[form].function)(source, options)
+        run = _counted(getattr(module, FORMATS[form].function), source, options)
     except LabError as error:
         from agentbench_lab.benchmarks.kinds import looks_like
 
@@ -94,6 +95,15 @@ def load_results(form: str, path: str | Path, options: Options | None = None) ->
         raise LabError(told) from None
     assert isinstance(run, Run)
     return run
+
+
+def _counted(function: Callable[[Path, Options], Run], source: Path, options: Options) -> Run:
+    """What an importer reads. Numbers of a source may be as large as they like: those that no arithmetic holds are the
+    file's fault, wherever it is that they are counted with."""
+    try:
+        return function(source, options)
+    except (OverflowError, InvalidOperation):
+        raise LabError(f"{source}: holds a number that is too large to be counted with") from None
 
 
 def _check_maps(form: str, names: Iterable[str]) -> None:

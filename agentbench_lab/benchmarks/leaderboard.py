@@ -184,6 +184,9 @@ def _figures(row: Mapping[str, str], where: str) -> list[tuple[str, str, str]]:
     return figures
 
 
+_MOST_DIGITS = 300
+
+
 def _value(printed: str, own: str, unit: str, where: str) -> _Value:
     unit = unit or ("percent" if printed.endswith("%") and own == "share" else own)
     if unit not in UNITS:
@@ -205,6 +208,8 @@ def _value(printed: str, own: str, unit: str, where: str) -> _Value:
         raise LabError(f"{where}: {printed!r} is no number")
     digits = len(match["decimals"]) if "." in text else 0
     digits -= int((match["exponent"] or "e0")[1:])
+    if abs(digits) > _MOST_DIGITS:  # a unit in the last place would be no number
+        raise LabError(f"{where}: {printed!r} is no number")
     return _Value(value / 100, digits + 2) if unit == "percent" else _Value(value, digits)
 
 

@@ -34,6 +34,7 @@ TOKEN = "AGENTBENCH_LAB_TOKEN"
 @click.option("--ledger", default="", metavar="FILE", help="Write what was called here, as JSON, at the end.")
 @click.option("--grade", is_flag=True, help="At the end print each trial's grade on stderr, as JSON.")
 @click.option("--world", default="", metavar="PATH", help="World of the cases that name none.")
+@click.option("--sandbox", default="", metavar="LEVEL", help="Level of work folders; see run --help.")
 @click.option("--max-tool-calls", type=int, metavar="N", help="Calls a trial; default as a run has it.")
 @click.option(
     "--call-timeout", default=120.0, show_default=True, metavar="S", help="Seconds a call may take."
@@ -49,6 +50,7 @@ def bridge(
     ledger: str,
     grade: bool,
     world: str,
+    sandbox: str,
     max_tool_calls: int | None,
     call_timeout: float,
 ) -> None:
@@ -74,17 +76,17 @@ def bridge(
 
     wire = take_stdout() if stdio else -1
     from agentbench_lab.cases import load_suite
-    from agentbench_lab.running.asked import DEFAULT_TOOL_CALLS
+    from agentbench_lab.running.asked import DEFAULT_TOOL_CALLS, check_sandboxes, level_asked
     from agentbench_lab.running.bridged import Trial, chosen, write_ledgers
     from agentbench_lab.worlds.find import Worlds
 
     loaded = load_suite(suite)
-    worlds = Worlds(loaded, world or None)
+    worlds = Worlds(loaded, world or None, sandbox=level_asked(sandbox))
+    placed = [(case, worlds.of(case)) for case in chosen(loaded, ids)]
+    level = check_sandboxes(placed)
     most = DEFAULT_TOOL_CALLS if max_tool_calls is None else max_tool_calls
     served = [
-        Trial(case, worlds.of(case), number, tool_calls=most)
-        for case in chosen(loaded, ids)
-        for number in range(1, trials + 1)
+        Trial(case, on, number, tool_calls=most) for case, on in placed for number in range(1, trials + 1)
     ]
     done = threading.Event()
     _until_told(done)
@@ -96,7 +98,7 @@ def bridge(
     finally:
         ended = [trial.end(grading=grade) for trial in served]
     if ledger:
-        write_ledgers(Path(ledger), loaded, ended)
+        write_ledgers(Path(ledger), loaded, ended, level)
     if grade:
         for one in ended:
             line: dict[str, Any] = {"case": one.case, "trial": one.trial, "grade": one.grade}

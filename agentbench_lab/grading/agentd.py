@@ -22,6 +22,7 @@ from agentbench_lab.expect import AgentdGrade
 from agentbench_lab.grading.bfcl import standard
 from agentbench_lab.grading.command import wrong_command
 from agentbench_lab.grading.grade import Evidence, cut
+from agentbench_lab.grading.patterns import unfit
 from agentbench_lab.grading.state import brief
 from agentbench_lab.paths import ABSENT, join
 from agentbench_lab.transcripts import Transcript
@@ -102,8 +103,7 @@ def _said(grade: dict[str, Any], text: str) -> Iterator[tuple[str, str | None]]:
         fits = text.strip() == grade["exact"]
         yield "exact", None if fits else f"expected {grade['exact']!r}, got {cut(text.strip())!r}"
     if "regex" in grade:
-        fits = re.search(grade["regex"], text) is not None
-        yield "regex", None if fits else f"{grade['regex']!r} does not fit {cut(text)!r}"
+        yield "regex", unfit(grade["regex"], text, repr(cut(text)))
 
 
 # ---- calls

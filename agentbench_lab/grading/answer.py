@@ -13,6 +13,7 @@ from msgspec import UNSET
 from agentbench_lab.expect import ExpectedAnswer
 from agentbench_lab.grading.calls import difference
 from agentbench_lab.grading.grade import cut
+from agentbench_lab.grading.patterns import unfit
 from agentbench_lab.values import canonical, same
 
 _AROUND = ".,;:!?\"'`()[]{}<>*_"
@@ -45,8 +46,10 @@ def _wrong(expected: ExpectedAnswer, answer: Any) -> Iterator[str]:
         if not has_tokens(text, part):
             inside = ", though it occurs within longer words" if part in text else ""
             yield f"tokens: {part!r} is no word of {cut(text)!r}{inside}"
-    if expected.regex is not None and re.search(expected.regex, text) is None:
-        yield f"regex: {expected.regex!r} does not fit {cut(text)!r}"
+    if expected.regex is not None:
+        unfitting = unfit(expected.regex, text, repr(cut(text)))
+        if unfitting:
+            yield f"regex: {unfitting}"
     if expected.number is not None:
         wrong = _not_number(expected.number, expected.tol, answer)
         if wrong:

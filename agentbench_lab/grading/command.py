@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
 
 from agentbench_lab.expect_work import ExpectedCommand, ExpectedOutput, texts
 from agentbench_lab.grading.files import wrong_content
 from agentbench_lab.grading.grade import Check, cut
+from agentbench_lab.grading.patterns import unfit
 from agentbench_lab.worlds.seen_work import Blob, CommandSeen
 
 
@@ -44,8 +44,10 @@ def _wrong_output(expected: ExpectedOutput, seen: Blob) -> list[str]:
     said = list(wrong_content(seen, expected.exact, texts(expected.contains), texts(expected.line)))
     if expected.regex is not None:
         text = seen.data.decode(errors="replace")
-        if re.search(expected.regex, text) is None:
-            said.append(f"{expected.regex!r} does not fit {cut(repr(text))}")
+        if not seen.whole:
+            said.append(f"{expected.regex!r} cannot be judged: {seen.cut}")
+        elif unfitting := unfit(expected.regex, text, cut(repr(text))):
+            said.append(unfitting)
     return said
 
 
@@ -62,7 +64,9 @@ def _exit(code: int | None) -> str:
 def _last_line(seen: CommandSeen) -> str:
     """The last thing that the command said, which most often says why."""
     for blob in (seen.stderr, seen.stdout):
-        lines = [line for line in blob.data.decode(errors="replace").splitlines() if line.strip()]
+        lines = [
+            line for line in (blob.end or blob.data).decode(errors="replace").splitlines() if line.strip()
+        ]
         if lines:
             return f" ({cut(lines[-1].strip(), 200)})"
     return ""

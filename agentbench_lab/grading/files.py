@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from agentbench_lab.expect_work import Base64, ExpectedFile, content, texts
 from agentbench_lab.grading.grade import Check, cut
-from agentbench_lab.worlds.seen_work import KEPT, Blob, FileSeen
+from agentbench_lab.worlds.seen_work import Blob, FileSeen
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -35,21 +35,28 @@ def wrong_file(expected: ExpectedFile, seen: FileSeen) -> str | None:
 def wrong_content(
     seen: Blob, exact: str | Base64 | None, contains: tuple[str, ...], lines: tuple[str, ...]
 ) -> Iterator[str]:
-    """Everything that is wrong with bytes that have to be, contain or have a line."""
+    """Everything that is wrong with bytes that have to be, contain or have a line. Of bytes that were cut nothing passes
+    but what the kept ones prove."""
     if exact is not None:
         wrong = difference(content(exact), seen)
         if wrong is not None:
             yield wrong
-    beyond = "" if seen.whole else f" in the first {KEPT} of its {seen.size} bytes"
-    data = seen.data
+    beyond = f" ({seen.cut})" if seen.cut else ""
+    data, end = seen.data, seen.end
     for text in contains:
-        if text.encode() not in data:
+        if text.encode() not in data and text.encode() not in end:
             yield f"{cut(repr(text))} is not in it{beyond}{_nearly(text, data)}"
     if lines:
-        found = {line.removesuffix(b"\r") for line in data.split(b"\n")}
+        found = {line.removesuffix(b"\r") for line in _lines(seen)}
         for text in lines:
             if text.encode() not in found:
                 yield f"no line is {cut(repr(text))}{beyond}{_nearly_line(text, found)}"
+
+
+def _lines(seen: Blob) -> list[bytes]:
+    """The lines that are there as a whole: where bytes were cut, not those that the cut goes through."""
+    begins = seen.data.split(b"\n")
+    return begins if seen.whole else begins[:-1] + seen.end.split(b"\n")[1:]
 
 
 def difference(expected: bytes, seen: Blob) -> str | None:
@@ -60,8 +67,13 @@ def difference(expected: bytes, seen: Blob) -> str | None:
             return None
         if len(expected) != seen.size:
             return f"{seen.size} bytes where {len(expected)} are expected"
+        end = seen.end
+        if got == expected[: len(got)] and end == expected[len(expected) - len(end) :]:
+            if seen.sha256 is None:
+                return f"cannot be proven: {seen.cut}, and those are as expected"
+            return f"differs between the first {len(got)} and the last {len(end)} bytes"
         if got == expected[: len(got)]:
-            return f"differs after the first {len(got)} bytes"
+            return f"differs in the last {len(end)} of its {seen.size} bytes"
     if got == expected:
         return None
     if got.removeprefix(_BOM) == expected:

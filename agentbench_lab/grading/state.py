@@ -16,7 +16,7 @@ from agentbench_lab.grading.calls import MOST, pairing
 from agentbench_lab.grading.grade import Check, cut
 from agentbench_lab.paths import ABSENT, Change, Path, join, named, split
 from agentbench_lab.values import canonical, same
-from agentbench_lab.worlds.seen import Seen, StateSeen
+from agentbench_lab.worlds.seen import LOST, Seen, StateSeen
 
 
 def state_checks(expect: Expect, seen: Seen | None) -> list[Check]:
@@ -31,7 +31,8 @@ def state_checks(expect: Expect, seen: Seen | None) -> list[Check]:
         if not given:
             continue
         if found is None:
-            checks.append(Check(name, False, "the world has no state"))
+            why = LOST if seen is not None and seen.lost else "the world has no state"
+            checks.append(Check(name, False, why))
             continue
         said = list(wrong(expect, found))
         more = f"; {len(said) - MOST} more" if len(said) > MOST else ""

@@ -6,7 +6,7 @@ from agentbench_lab.cases import Expect
 from agentbench_lab.grading.command import command_checks
 from agentbench_lab.grading.files import file_checks
 from agentbench_lab.grading.grade import Check
-from agentbench_lab.worlds.seen import Seen
+from agentbench_lab.worlds.seen import LOST, Seen
 
 
 def work_checks(expect: Expect, seen: Seen | None) -> list[Check]:
@@ -16,7 +16,8 @@ def work_checks(expect: Expect, seen: Seen | None) -> list[Check]:
     found = None if seen is None else seen.work
     if found is None:
         names = [name for name in ("files", "command") if getattr(expect, name) is not None]
-        return [Check(name, False, "nothing could be seen of a work folder") for name in names]
+        why = LOST if seen is not None and seen.lost else "nothing could be seen of a work folder"
+        return [Check(name, False, why) for name in names]
     checks = [] if expect.files is None else file_checks(expect.files, found.files)
     return checks + ([] if expect.command is None else command_checks(expect.command, found.command))
 

@@ -286,5 +286,5 @@ def read_product(path: str | Path) -> Iterator[ProductRow]:
         for number, line in enumerate(file, start=1):
             try:
                 yield _decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise LabError(f"{path}:{number}: no product row: {error}") from None

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agentbench_lab.cases import project_root
-from agentbench_lab.errors import LabError, did_you_mean, shown
+from agentbench_lab.errors import LabError, did_you_mean, shown, unreadable
 from agentbench_lab.outcomes import CLASSES, Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
 from agentbench_lab.results.schema import SCHEMAS, check, no_collection
@@ -333,19 +333,13 @@ def load_run(path: str | Path) -> Run:
         card = msgspec.json.decode(card_file.read_bytes(), type=RunCard)
     except OSError as error:
         raise LabError(f"{shown(card_file)}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise LabError(f"{shown(card_file)}: not a card of {FORMAT}: {error}") from None
     if card.format != FORMAT:
         raise LabError(f"{shown(card_file)}: format {card.format!r} is not {FORMAT!r}")
     tables = {}
     for grain in SCHEMAS:
-        try:
-            tables[grain] = pq.read_table(folder / f"{grain}.parquet")
-            tables[grain].validate(
-                full=True
-            )  # text that is no UTF-8 would be found where it is used, at worst
-        except (OSError, pa.ArrowException) as error:
-            raise LabError(f"{shown(folder / f'{grain}.parquet')}: {str(error).splitlines()[0]}") from None
+        tables[grain] = _read_table(folder / f"{grain}.parquet")
     try:
         with no_collection():
             product = tuple(read_product(folder / "product.jsonl"))
@@ -354,6 +348,16 @@ def load_run(path: str | Path) -> Run:
     run = Run(card=card, product=product, path=folder, **tables)
     check_run(run)
     return run
+
+
+def _read_table(file: Path) -> pa.Table:
+    """A Parquet file, proven whole: text that is no UTF-8 is found here, and not where it is used."""
+    try:
+        table = pq.read_table(file)
+        table.validate(full=True)
+        return table
+    except Exception as error:
+        raise unreadable(shown(file), error) from None
 
 
 def _found(path: Path) -> Path:

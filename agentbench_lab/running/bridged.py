@@ -85,9 +85,13 @@ def chosen(suite: Suite, ids: Sequence[str]) -> list[Case]:
     return [known[id] for id in dict.fromkeys(ids)]
 
 
-def write_ledgers(file: Path, suite: Suite, trials: Sequence[Ended]) -> None:
-    """All trials as one JSON file, whole or not at all."""
-    value: dict[str, Any] = {"suite": suite.name, "suite_digest": suite.digest, "trials": list(trials)}
+def write_ledgers(file: Path, suite: Suite, trials: Sequence[Ended], sandbox: str = "") -> None:
+    """All trials as one JSON file, whole or not at all. `sandbox` is the level of their work folders, where they have
+    some."""
+    value: dict[str, Any] = {"suite": suite.name, "suite_digest": suite.digest}
+    if sandbox:
+        value["sandbox"] = sandbox
+    value["trials"] = list(trials)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from agentbench_lab.cases import Call, Case
+from agentbench_lab.cases import Call, Case, Expect
 from agentbench_lab.errors import did_you_mean
 from agentbench_lab.expect import ExpectedAnswer, form_of
 from agentbench_lab.grading import Evidence, Grade, grade
-from agentbench_lab.paths import ABSENT, Change, join, look, split
+from agentbench_lab.paths import ABSENT, Change, Path, join, look, split
 from agentbench_lab.running.mutants import changed_call, filled, replaced
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import plain
@@ -58,7 +58,7 @@ def outcome_problems(case: Case, world: World) -> Iterator[str]:
     verdict = grade(case, reference, evidence)
     if not verdict.solved:
         reasons = "; ".join(verdict.reasons) or str(verdict.outcome)
-        yield f"gold self-test: the reference solution does not pass: {reasons}{_near(case, world)}"
+        yield f"gold self-test: the reference solution does not pass: {reasons}{_near(case, world)}{_within(case)}"
         return
     for what, graded in _mutants(case, world, reference, evidence):
         if graded.solved:
@@ -201,6 +201,27 @@ def _of_state(case: Case, reference: Transcript, evidence: Evidence) -> Iterator
     if expect.state_equals is not None:
         odd = Change("~", new=0)
         yield "another change beside", judged(dict(found.values), (*found.changes, odd))
+        for sibling in _siblings(expect):
+            odd = Change(join(sibling), new=0)
+            yield f"{odd.path} there too", judged(dict(found.values), (*found.changes, odd))
+
+
+def _siblings(expect: Expect) -> Iterator[Path]:
+    """Keys that nobody asked for: one beside each expected path, and one within each object of which `state` looks at
+    some keys. What lies where anything goes is left out."""
+    expected = {
+        split(text): value for text, value in {**(expect.state or {}), **(expect.state_equals or {})}.items()
+    }
+    free = [*expected, *map(split, expect.state_absent)]
+    found = [(*path[:-1], "~") for path in expected]
+    for text, value in (expect.state or {}).items():
+        options = form_of(value).options
+        if len(options) == 1 and type(options[0]) is dict and options[0]:
+            found.append((*split(text), "~"))
+            free.remove(split(text))
+    for sibling in dict.fromkeys(found):
+        if len(sibling) > 1 and not any(sibling[: len(path)] == path for path in free):
+            yield sibling
 
 
 def _hidden(case: Case, world: Sandbox) -> Iterator[str]:
@@ -316,6 +337,36 @@ def _near(case: Case, world: World) -> str:
                     return hint
                 break
     return ""
+
+
+def _within(case: Case) -> str:
+    """A hint where an expected value has something in it that looks like a form, and is compared as it stands."""
+    expect = case.expect
+    for key, expected in (("state", expect.state), ("state_equals", expect.state_equals)):
+        for text, value in (expected or {}).items():
+            inner = form_of(value).options if key == "state" else (value,)
+            for at in inner:
+                for path in _forms(at, split(text), itself=key == "state_equals"):
+                    return (
+                        f" ({key}.{text}: what stands at {join(path)} is compared as it is; tol, unordered and any_of "
+                        f"count only for a path of `state`: name {join(path)!r} there)"
+                    )
+    return ""
+
+
+def _forms(value: Any, path: Path, *, itself: bool = False) -> Iterator[Path]:
+    """The paths within a value at which an object is what would be a form at a path of its own."""
+    if isinstance(value, dict):
+        keys = value.keys()
+        if itself and (
+            keys == {"any_of"} or ("value" in keys and {"value"} < keys <= {"value", "tol", "unordered"})
+        ):
+            yield path
+        for key, item in value.items():
+            yield from _forms(item, (*path, key), itself=True)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _forms(item, (*path, str(at)), itself=True)
 
 
 __all__ = ["outcome_problems"]

@@ -32,6 +32,7 @@ from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.transcripts import MESSAGES_LIMIT, Stop, Transcript, Usage
 from agentbench_lab.values import plain
+from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
 NOTE_LIMIT = 500
@@ -385,7 +386,7 @@ def collect(
 ) -> Evidence:
     """The evidence for the grade: the ledger, of each claim whether it can bind at all, and what is seen of the world.
 
-    `lost`: the world ended with the process that had it; of a work folder nothing can be said then.
+    `lost`: the world ended with the process that had it, and nothing can be said of it then.
     """
     registry, declared = toolbox.registry, task.tools
     return Evidence(
@@ -398,7 +399,9 @@ def collect(
             ]
         ),
         task.goals,
-        seen=None if lost and case.expect.of_work else toolbox.seen(case.expect),
+        seen=Seen(lost=True)
+        if lost and (case.expect.of_work or case.expect.of_state)
+        else toolbox.seen(case.expect),
         fault=toolbox.fault,
     )
 

@@ -7,6 +7,7 @@ request by another name of the host or from a page of another origin is refused 
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import io
 import os
@@ -15,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,13 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 CALL_S = 120.0
 """Seconds after which an agent is told that a tool has not answered."""
+IDLE_S = 600.0
+"""Seconds without a request or an open stream after which a session ends whose agent has left without a word; those of
+a trial end with it."""
 START_S = 30.0
 SHUT_S = 5.0
 _TRIAL = "agentbench_lab.trial"
+_SESSION = b"mcp-session-id"
 
 
 class Served:
@@ -183,9 +188,11 @@ class HttpBridge:
     started once, and a trial costs an entry in a table. Port 0 takes a free one.
     """
 
-    def __init__(self, *, port: int = 0, call_s: float = CALL_S) -> None:
+    def __init__(self, *, port: int = 0, call_s: float = CALL_S, idle_s: float = IDLE_S) -> None:
         self._wanted = port
         self._call_s = call_s
+        self._idle_s = idle_s
+        self._gate: _Gate | None = None
         self._served: dict[str, tuple[str, Served]] = {}
         self._uvicorn: Any = None
         self._thread: threading.Thread | None = None
@@ -212,8 +219,9 @@ class HttpBridge:
             bound.close()
             raise LabError(f"--port {self._wanted}: {getattr(error, 'strerror', None) or error}") from None
         self.port = bound.getsockname()[1]
+        self._gate = _Gate(self._served, self.port, self._idle_s)
         config = uvicorn.Config(
-            _Gate(self._served, self.port),
+            self._gate,
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -241,8 +249,10 @@ class HttpBridge:
         return Address(f"http://{HOST}:{self.port}{path}", token)
 
     def shut(self, address: Address) -> None:
-        """Serve a toolbox no longer. The toolbox itself stays open."""
+        """Serve a toolbox no longer, and end the sessions of those who used it. The toolbox itself stays open."""
         self._served.pop(address.path, None)
+        if self._gate is not None:
+            self._gate.shut(address.path)
 
     def close(self) -> None:
         """Stop listening, and end what is under way."""
@@ -256,7 +266,7 @@ class HttpBridge:
 class _Gate:
     """The ASGI application: who may not come in is refused here, who may is handed to the SDK."""
 
-    def __init__(self, served: dict[str, tuple[str, Served]], port: int) -> None:
+    def __init__(self, served: dict[str, tuple[str, Served]], port: int, idle_s: float) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 
@@ -267,36 +277,92 @@ class _Gate:
                 allowed_hosts=list(names), allowed_origins=[f"http://{name}" for name in names]
             )
         )
-        self._manager = StreamableHTTPSessionManager(server(_of_request), json_response=True)
+        self._manager = StreamableHTTPSessionManager(
+            server(_of_request), json_response=True, session_idle_timeout=idle_s
+        )
+        self._sessions: dict[str, set[bytes]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def shut(self, path: str) -> None:
+        """End the sessions of a trial, from another thread than the server's."""
+        if self._loop is None:
+            return
+        ending = self._end(path)
+        try:
+            asyncio.run_coroutine_threadsafe(ending, self._loop).result(SHUT_S)
+        except RuntimeError:  # the server has stopped, and its sessions with it
+            ending.close()
+        except TimeoutError:  # they end when they are idle
+            pass
+
+    async def _end(self, path: str) -> None:
+        """Ask the SDK to end each session that was begun on a path, as its client would."""
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            pass
+
+        for session in self._sessions.pop(path, ()):
+            scope = {
+                "type": "http",
+                "http_version": "1.1",
+                "method": "DELETE",
+                "path": path,
+                "query_string": b"",
+                "headers": [(_SESSION, session)],
+                "user": _owner(path),
+            }
+            await self._manager.handle_request(scope, receive, send)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await receive()
             async with self._manager.run():
+                self._loop = asyncio.get_running_loop()
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
+                self._loop = None
             await send({"type": "lifespan.shutdown.complete"})
             return
-        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-        from mcp.server.auth.provider import AccessToken
         from starlette.requests import Request
         from starlette.responses import Response
 
         request = Request(scope)
+        path = scope["path"]
         refused = await self._security.validate_request(request)
-        if refused is None and scope["path"] not in self._served:
+        # looked up once: a trial may end at any moment
+        found = self._served.get(path)
+        if refused is None and found is None:
             refused = Response("no trial is served here", 404)
-        if refused is None:
-            token, served = self._served[scope["path"]]
+        if refused is None and found is not None:
+            token = found[0]
             scheme, _, given = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
                 refused = Response("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
-        if refused is not None:
+        if refused is not None or found is None:
+            assert refused is not None
             await refused(scope, receive, send)
             return
-        # a session belongs to the trial that began it: with the token of another it is not found
-        user = AuthenticatedUser(AccessToken(token="-", client_id=scope["path"], scopes=[]))
-        await self._manager.handle_request({**scope, _TRIAL: served, "user": user}, receive, send)
+
+        async def noted(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                names = {value for name, value in message.get("headers", ()) if name.lower() == _SESSION}
+                self._sessions.setdefault(path, set()).update(names)
+            await send(message)
+
+        await self._manager.handle_request({**scope, _TRIAL: found[1], "user": _owner(path)}, receive, noted)
+        if path not in self._served:  # it was shut while this was under way
+            await self._end(path)
+
+
+def _owner(path: str) -> Any:
+    """Whose a session is: the trial's that began it. With the token of another it is not found."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    return AuthenticatedUser(AccessToken(token="-", client_id=path, scopes=[]))
 
 
 __all__ = ["CALL_S", "Address", "HttpBridge", "Served", "result_of", "serve_stdio", "server", "take_stdout"]

@@ -18,7 +18,9 @@ from typing import IO
 from msgspec import Struct
 
 OUTPUT_LIMIT = 1_000_000
-"""Bytes of each stream that are kept; the rest is read and thrown away, so that the process never blocks on it."""
+"""Bytes of each stream that are kept from its beginning on; the rest is read, so that the process never blocks on it."""
+END_KEPT = 131_072
+"""Bytes at the end of a longer stream that are kept too; what lies between is thrown away."""
 _TERM_GRACE_S = 0.2
 _DRAIN_S = 1.0
 
@@ -26,8 +28,9 @@ _DRAIN_S = 1.0
 class Finished(Struct, frozen=True):
     """How a process ended. `exit` is its code, negative for the signal that ended it, None when we ended it.
 
-    `lost` counts the bytes of both streams that were thrown away. `ended` says why we ended it, where that was not for
-    its time.
+    Of a stream that is longer than what is kept, `stdout_end` or `stderr_end` has what was printed last. `lost` counts
+    the bytes of both streams that were thrown away before that, `stdout_lost` those of stdout. `ended` says why we
+    ended it, where that was not for its time.
     """
 
     exit: int | None
@@ -37,15 +40,19 @@ class Finished(Struct, frozen=True):
     wall_s: float
     lost: int = 0
     ended: str = ""
+    stdout_end: bytes = b""
+    stderr_end: bytes = b""
+    stdout_lost: int = 0
 
 
 class _Drain(threading.Thread):
-    """Reads a pipe to its end, keeping only so much."""
+    """Reads a pipe to its end, keeping only so much of its beginning and of its end."""
 
     def __init__(self, pipe: IO[bytes], limit: int) -> None:
         super().__init__(daemon=True)
         self._pipe, self._limit = pipe, limit
         self.kept = bytearray()
+        self.end = bytearray()
         self.lost = 0
 
     def run(self) -> None:
@@ -54,7 +61,22 @@ class _Drain(threading.Thread):
             while chunk := os.read(self._pipe.fileno(), 65_536):
                 room = self._limit - len(self.kept)
                 self.kept += chunk[:room]
-                self.lost += max(0, len(chunk) - room)
+                self.end += chunk[room:]
+                if len(self.end) > 2 * END_KEPT:
+                    self._shorten()
+
+    def _shorten(self) -> None:
+        extra = max(0, len(self.end) - END_KEPT)
+        del self.end[:extra]
+        self.lost += extra
+
+    def stop(self) -> tuple[bytes, bytes, int]:
+        """The beginning, the end after it, and how many bytes between them are gone."""
+        # a process that left the group may still hold the pipe; what it prints is not waited for
+        self.join(_DRAIN_S)
+        if not self.is_alive():
+            self._shorten()
+        return bytes(self.kept), bytes(self.end), self.lost
 
 
 def run_process(
@@ -98,13 +120,19 @@ def run_process(
         timed_out = True
     finally:
         end_group(process)
-    for drain in drains:
-        # a process that left the group may still hold the pipe; what it prints is not waited for
-        drain.join(_DRAIN_S)
-    out, err = (bytes(drain.kept) for drain in drains)
-    lost = sum(drain.lost for drain in drains)
+    (out, out_end, out_lost), (err, err_end, err_lost) = (drain.stop() for drain in drains)
     code = None if timed_out else process.returncode
-    return Finished(code, out, err, timed_out, time.monotonic() - began, lost)
+    return Finished(
+        code,
+        out,
+        err,
+        timed_out,
+        time.monotonic() - began,
+        out_lost + err_lost,
+        stdout_end=out_end,
+        stderr_end=err_end,
+        stdout_lost=out_lost,
+    )
 
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:

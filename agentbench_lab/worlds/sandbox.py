@@ -46,6 +46,8 @@ STREAM_LIMIT = 3_500
 KEPT_TEXT = 8_000
 """Characters of a file's text that the ledger keeps as a value; of a longer one it has the beginning."""
 _DIFF_LIMIT = 200
+_HASHED = 64 << 20
+"""Bytes of a file that is read whole for its digest."""
 
 
 class Sandbox:
@@ -143,8 +145,8 @@ class Sandbox:
         done = place.run(command, timeout_s=most if timeout_s is None else min(timeout_s, most))
         value: dict[str, Any] = {
             "exit": done.exit,
-            "stdout": _middle_out(done.stdout),
-            "stderr": _middle_out(done.stderr),
+            "stdout": _middle_out(done.stdout, done.stdout_end),
+            "stderr": _middle_out(done.stderr, done.stderr_end),
         }
         if done.timed_out or done.ended:
             value["ended"] = "timed out" if done.timed_out else done.ended
@@ -175,11 +177,9 @@ class Sandbox:
         data = text.encode()
         if len(data) > self.spec.limits.file_mb << 20:
             return Ran(None, "", error=f"{path}: more than {self.spec.limits.file_mb} MiB")
-        new = self._opened().folder.write(path, data)
-        word = "made" if new else "written"
-        return Ran(
-            {"bytes": len(data)}, f"{word}: {path}, {len(data)} bytes", diff={"written": [path]}, empty=False
-        )
+        word = self._opened().folder.write(path, data)
+        diff = {} if word == "unchanged" else {word: [path]}
+        return Ran({"bytes": len(data)}, f"{word}: {path}, {len(data)} bytes", diff=diff, empty=False)
 
     def _list_files(self, path: str) -> Ran:
         entries, whole = self._opened().folder.entries(path, most=LIST_LIMIT)
@@ -243,7 +243,13 @@ class Sandbox:
             done = copy.run(command.run, timeout_s=command.timeout_s)
         finally:
             copy.close()
-        out, err = blob(done.stdout), blob(done.stderr)
+        out, err = (
+            blob(begins, len(begins) + lost + len(end), end)
+            for begins, lost, end in (
+                (done.stdout, done.stdout_lost, done.stdout_end),
+                (done.stderr, done.lost - done.stdout_lost, done.stderr_end),
+            )
+        )
         return CommandSeen(done.exit, out, err, done.timed_out, done.ended)
 
     def close(self) -> None:
@@ -290,23 +296,20 @@ def _texts(name: str, input: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file_seen(folder: Folder, path: str) -> FileSeen:
-    kind = folder.kind(path)
-    if kind == "link":
-        # a link that stays within the folder is the file that it leads to
-        try:
-            data, size = folder.read(path, KEPT + 1)
-        except PathRefused:
-            return FileSeen("link")
-    elif kind != "file":
+    try:
+        kind = folder.kind(path)
+    except PathRefused as error:
+        return FileSeen(f"a path that cannot be looked at ({error})")
+    if kind not in ("file", "link"):
         return FileSeen(kind or "nothing")
-    else:
-        try:
-            data, size = folder.read(path, KEPT + 1)
-        except PathRefused as error:
-            return FileSeen(f"a file that cannot be read ({error})")
-    if size > KEPT and size <= 64 << 20:
-        data, size = folder.read(path, size)
-    return FileSeen("file", blob(data, size))
+    try:
+        # a link that stays within the folder is the file that it leads to
+        first, last, size = folder.ends(path, KEPT, KEPT)
+        if len(first) < size <= _HASHED:
+            (first, size), last = folder.read(path, size), b""
+    except PathRefused as error:
+        return FileSeen("link" if kind == "link" else f"a file that cannot be read ({error})")
+    return FileSeen("file", blob(first, size, last))
 
 
 def _state(folder: Folder) -> dict[str, tuple[int, int, int]]:
@@ -326,8 +329,8 @@ def _changed(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word, paths in (
-        ("made", after.keys() - before.keys()),
-        ("written", {path for path in before.keys() & after.keys() if before[path] != after[path]}),
+        ("created", after.keys() - before.keys()),
+        ("changed", {path for path in before.keys() & after.keys() if before[path] != after[path]}),
         ("removed", before.keys() - after.keys()),
     ):
         if paths:
@@ -335,8 +338,8 @@ def _changed(
     return found
 
 
-def _middle_out(data: bytes) -> str:
-    text = data.decode(errors="replace")
+def _middle_out(data: bytes, end: bytes) -> str:
+    text = (data + end).decode(errors="replace")
     if len(text) <= STREAM_LIMIT:
         return text
     half = STREAM_LIMIT // 2

@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -38,6 +39,10 @@ from agentbench_lab.worlds.sandbox_names import (
 
 MOST_LINKS = 40
 """Symbolic links that one path may lead over, as in the kernel."""
+
+
+Written = Literal["created", "changed", "unchanged"]
+"""What writing a file came to."""
 
 
 class Stored(Struct, frozen=True):
@@ -81,12 +86,42 @@ class Folder:
             finally:
                 os.close(fd)
 
-    def write(self, path: str, data: bytes, mode: int | None = None) -> bool:
-        """Make a regular file of these bytes, and the folders above it; whether it is new."""
-        with self._parent(path, make=True) as (at, name):
+    def ends(self, path: str, first: int, last: int) -> tuple[bytes, bytes, int]:
+        """At most the `first` and the `last` bytes of a regular file, none of them twice, and how many it has."""
+        with self._parent(path) as (at, name):
+            fd = open_file(name, os.O_RDONLY, at, path)
+            try:
+                size = os.fstat(fd).st_size
+                begins = read_bytes(fd, first)
+                os.lseek(fd, max(len(begins), size - last), os.SEEK_SET)
+                return begins, read_bytes(fd, last), size
+            finally:
+                os.close(fd)
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> Written:
+        """Make a regular file of these bytes, and the folders above it; what that came to.
+
+        Where it fails nothing has changed: the folders that were made for it are taken away again.
+        """
+        made: list[tuple[int, str]] = []
+        try:
+            return self._write(path, data, mode, made)
+        except BaseException:
+            for at, name in reversed(made):
+                with contextlib.suppress(OSError):  # somebody else has put something in
+                    os.rmdir(name, dir_fd=at)
+            raise
+        finally:
+            for at, _ in made:
+                os.close(at)
+
+    def _write(self, path: str, data: bytes, mode: int | None, made: list[tuple[int, str]]) -> Written:
+        with self._parent(path, make=made) as (at, name):
             there = lstat(name, at)
             if there is not None and not stat.S_ISREG(there.st_mode):
                 raise PathRefused(f"{path}: is {kind_words(there.st_mode)}, not a file")
+            if there is not None and mode in (None, stat.S_IMODE(there.st_mode)) and _holds(name, at, data):
+                return "unchanged"
             # a file of its own that takes the place of the other: never half written, never through a link
             fresh = f".{secrets.token_hex(8)}~"
             try:
@@ -104,15 +139,20 @@ class Folder:
                 raise PathRefused(f"{path}: {said(error)}") from None
             finally:
                 os.close(fd)
-            return there is None
+            return "created" if there is None else "changed"
 
     def kind(self, path: str) -> Kind | None:
-        """What lies at a path, its last name not followed; None when nothing does."""
+        """What lies at a path, its last name not followed; None when nothing does.
+
+        Raises PathRefused where that cannot be told: the way leads out, or through a folder that cannot be entered.
+        """
         try:
             with self._parent(path, last=False) as (at, name):
                 there = lstat(name, at)
-        except PathRefused:
-            return None
+        except PathRefused as error:
+            if error.missing:
+                return None
+            raise
         return None if there is None else kind_of(there.st_mode)
 
     def target(self, path: str) -> str:
@@ -198,7 +238,7 @@ class Folder:
         return [part for part in path.split("/") if part not in ("", ".")]
 
     @contextlib.contextmanager
-    def _folder(self, path: str, *, make: bool = False) -> Iterator[int]:
+    def _folder(self, path: str, *, make: list[tuple[int, str]] | None = None) -> Iterator[int]:
         stack = self._down(self._parts(path), path, make=make)
         try:
             yield stack[-1]
@@ -207,7 +247,9 @@ class Folder:
                 os.close(fd)
 
     @contextlib.contextmanager
-    def _parent(self, path: str, *, make: bool = False, last: bool = True) -> Iterator[tuple[int, str]]:
+    def _parent(
+        self, path: str, *, make: list[tuple[int, str]] | None = None, last: bool = True
+    ) -> Iterator[tuple[int, str]]:
         """The descriptor of the folder in which a path's last name lies, and that name.
 
         With `last`, a link that stands there is followed too, within the folder.
@@ -232,7 +274,7 @@ class Folder:
             parts = below if target.startswith("/") else [*parts[:-1], *below]
         raise PathRefused(f"{short(path)}: too many symbolic links")
 
-    def _down(self, parts: list[str], path: str, *, make: bool) -> list[int]:
+    def _down(self, parts: list[str], path: str, *, make: list[tuple[int, str]] | None) -> list[int]:
         """The descriptors of the folders along a way, from the top to its end; the caller closes them."""
         stack = [os.dup(self.fd)]
         try:
@@ -251,15 +293,17 @@ class Folder:
                     stack.append(os.open(name, FOLDER, dir_fd=stack[-1]))
                     continue
                 except OSError as error:
-                    if error.errno == errno.ENOENT and make:
-                        self._make(name, stack[-1], path)
+                    if error.errno == errno.ENOENT and make is not None:
+                        self._make(name, stack[-1], path, make)
                         todo.append(name)
                         continue
                     if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-                        raise PathRefused(f"{short(path)}: {said(error)}") from None
+                        raise PathRefused(
+                            f"{short(path)}: {said(error)}", missing=error.errno == errno.ENOENT
+                        ) from None
                 target = link_target(name, stack[-1])
                 if target is None:
-                    raise PathRefused(f"{short(path)}: {short(name)} is no folder")
+                    raise PathRefused(f"{short(path)}: {short(name)} is no folder", missing=True)
                 links += 1
                 if links > MOST_LINKS:
                     raise PathRefused(f"{short(path)}: too many symbolic links")
@@ -277,9 +321,11 @@ class Folder:
                 os.close(fd)
             raise
 
-    def _make(self, name: str, at: int, path: str) -> None:
+    def _make(self, name: str, at: int, path: str, made: list[tuple[int, str]]) -> None:
+        """Make a folder, and note the descriptor above it (a new one) and its name."""
         try:
             os.mkdir(name, 0o755, dir_fd=at)
+            made.append((os.dup(at), name))
             fd = os.open(name, FOLDER, dir_fd=at)
         except FileExistsError:
             return
@@ -314,6 +360,18 @@ class Folder:
                 os.close(fd)
 
 
+def _holds(name: str, at: int, data: bytes) -> bool:
+    """Whether a regular file has exactly these bytes; one that cannot be read is held to have others."""
+    try:
+        fd = open_file(name, os.O_RDONLY, at, name)
+    except PathRefused:
+        return False
+    try:
+        return os.fstat(fd).st_size == len(data) and read_bytes(fd, len(data) + 1) == data
+    finally:
+        os.close(fd)
+
+
 def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder) -> int:
     source = open_file(name, os.O_RDONLY, at, name)
     try:
@@ -335,4 +393,4 @@ def _copy_file(name: str, at: int, last: str, to: int, left: int, other: Folder)
         os.close(source)
 
 
-__all__ = ["Entry", "Folder", "Full", "PathRefused", "Stored"]
+__all__ = ["Entry", "Folder", "Full", "PathRefused", "Stored", "Written"]

@@ -19,7 +19,14 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 class PathRefused(Exception):
-    """Why a path of the folder cannot be used: in one line, for the agent to read."""
+    """Why a path of the folder cannot be used: in one line, for the agent to read.
+
+    `missing` is whether it is proven that nothing lies there; otherwise nobody could look.
+    """
+
+    def __init__(self, told: str, *, missing: bool = False) -> None:
+        super().__init__(told)
+        self.missing = missing
 
 
 def walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:

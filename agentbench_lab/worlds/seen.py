@@ -22,10 +22,18 @@ class StateSeen(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Seen(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was seen of a world, by kind; None where the world is of another kind."""
+    """What was seen of a world, by kind; None where the world is of another kind.
+
+    `lost`: the world ended with the process that ran the trial, and nobody saw it.
+    """
 
     state: StateSeen | None = None
     work: WorkSeen | None = None
+    lost: bool = False
 
 
-__all__ = ["Seen", "StateSeen"]
+LOST = "the world ended with the process that ran the trial, and nothing can be said of it"
+"""Why a check of a lost world does not pass."""
+
+
+__all__ = ["LOST", "Seen", "StateSeen"]

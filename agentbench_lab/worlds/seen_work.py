@@ -8,40 +8,88 @@ import hashlib
 from msgspec import Struct
 
 KEPT = 262_144
-"""Bytes of a file, or of a command's stream, that are kept as evidence; of a longer one its size and digest say the rest."""
+"""Bytes of a file, or of a command's stream, that are kept as evidence: of a longer one half from its beginning and half
+from its end; its size and digest say the rest."""
+_HALF = KEPT // 2
 
 
 class Blob(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Bytes as JSON can hold them: `text` where they are UTF-8, else `base64`. At most the first KEPT of `size` bytes.
+    """Bytes as JSON can hold them: `text` where they are UTF-8, else `base64`; of more than KEPT bytes the beginning,
+    and the end as `end_text` or `end_base64`.
 
-    `sha256` is that of all of them; None where they are all here, or were too many to be read.
+    `size` is how many there were. `sha256` is that of all of them; None where they are all here, or were too many to be
+    read.
     """
 
     size: int
     text: str | None = None
     base64: str | None = None
     sha256: str | None = None
+    end_text: str | None = None
+    end_base64: str | None = None
 
     @property
     def data(self) -> bytes:
-        """The bytes that are kept."""
-        return self.text.encode() if self.text is not None else base64.b64decode(self.base64 or "")
+        """The bytes that are kept: all of them, or those of the beginning."""
+        return _bytes(self.text, self.base64)
+
+    @property
+    def end(self) -> bytes:
+        """The bytes that are kept of the end, where some before them are not."""
+        return _bytes(self.end_text, self.end_base64)
 
     @property
     def whole(self) -> bool:
         """Whether all bytes are here."""
         return len(self.data) == self.size
 
+    @property
+    def cut(self) -> str:
+        """What is kept where not all bytes are; empty where they are."""
+        if self.whole:
+            return ""
+        end = f" and the last {len(self.end)}" if self.end else ""
+        return f"cut to the first {len(self.data)}{end} of {self.size} bytes"
 
-def blob(data: bytes, size: int | None = None) -> Blob:
-    """Evidence of bytes; `size` is how many there were, when more than are given."""
+
+def blob(data: bytes, size: int | None = None, end: bytes = b"") -> Blob:
+    """Evidence of bytes; `size` is how many there were, when more than are given: `data` then are the first of them and
+    `end` the last."""
+    if size is None or size == len(data) + len(end):
+        data, end = data + end, b""
     size = len(data) if size is None else size
-    kept = data[:KEPT]
-    digest = hashlib.sha256(data).hexdigest() if len(kept) < size == len(data) else None
+    if len(data) == size <= KEPT:
+        return Blob(size, *_said(data))
+    digest = hashlib.sha256(data).hexdigest() if len(data) == size else None
+    begins = data[:_HALF]
+    ends = (data if digest else end)[-_HALF:]
+    torn = len(ends) - len(ends.lstrip(_WITHIN))
+    begins, ends = begins[: len(begins) - _torn(begins)], ends[torn if torn < 4 else 0 :]
+    return Blob(size, *_said(begins), digest, *(_said(ends) if ends else ()))
+
+
+_WITHIN = bytes(range(0x80, 0xC0))
+"""Bytes that go on with a character of UTF-8, and begin none: a text that was cut within one is a text all the same."""
+
+
+def _torn(data: bytes) -> int:
+    """How many bytes at the end begin a character of UTF-8 that is not there whole."""
     try:
-        return Blob(size, text=kept.decode(), sha256=digest)
+        data.decode()
+    except UnicodeDecodeError as error:
+        return len(data) - error.start if error.reason == "unexpected end of data" else 0
+    return 0
+
+
+def _said(data: bytes) -> tuple[str | None, str | None]:
+    try:
+        return data.decode(), None
     except UnicodeDecodeError:
-        return Blob(size, base64=base64.b64encode(kept).decode(), sha256=digest)
+        return None, base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None, encoded: str | None) -> bytes:
+    return text.encode() if text is not None else base64.b64decode(encoded or "")
 
 
 class FileSeen(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import json
 import shutil
 import tempfile
 from collections.abc import Callable
+from decimal import InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbench_lab.benchmarks import FORMATS, Options, load_results
+from agentbench_lab.benchmarks import FORMATS, Options, _counted, load_results
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.bench_io import bench_bytes
 from agentbench_lab.results.imported import SourceTrial, imported_run
@@ -31,7 +33,7 @@ from . import test_swe_bench as swe_bench
 from . import test_tau2 as tau2
 from . import test_tau_bench as tau_bench
 from . import test_terminal_bench as terminal_bench
-from .damage import damaged
+from .damage import damaged, places
 
 
 class Example(NamedTuple):
@@ -269,3 +271,50 @@ def test_damage_is_a_run_or_one_clear_line(name: str, data: st.DataObject) -> No
 @given(data=st.data())
 def test_much_damage_is_a_run_or_one_clear_line(name: str, data: st.DataObject) -> None:
     read_or_refuse(EXAMPLES[name], data.draw(damaged(EXAMPLES[name].document)))
+
+
+FAR = [2**63, 10**400, -(10**400), 1.7e308, -1.7e308, 5e-324, "1e400", "0e999"]
+"""Figures that JSON and tables can hold, and that some arithmetic cannot: no int64, no finite sum, no fraction."""
+
+
+def alike(document: Any) -> list[list[tuple[Any, ...]]]:
+    """The places of all plain values: each for itself, and all of one key together, as sums meet them."""
+    by_key: dict[Any, list[tuple[Any, ...]]] = {}
+    for place in places(document):
+        if not isinstance(at(document, place), dict | list):
+            by_key.setdefault(place[-1], []).append(place)
+    each = [[place] for found in by_key.values() for place in found]
+    return each + [found for found in by_key.values() if len(found) > 1]
+
+
+def at(document: Any, place: tuple[Any, ...]) -> Any:
+    for key in place:
+        document = document[key]
+    return document
+
+
+@pytest.mark.long
+@EVERY
+def test_no_figure_is_too_far_to_be_read_or_refused(name: str) -> None:
+    example = EXAMPLES[name]
+    for found in alike(example.document):
+        for figure in FAR:
+            document = copy.deepcopy(example.document)
+            for place in found:
+                at(document, place[:-1])[place[-1]] = figure
+            read_or_refuse(example, document)
+
+
+@pytest.mark.parametrize("error", [OverflowError, InvalidOperation])
+def test_arithmetic_that_gives_up_is_one_line_and_what_is_wrong_with_us_is_none(
+    error: type[Exception],
+) -> None:
+    """The last resort behind all importers, which hides no mistake of theirs."""
+
+    def read(path: Path, options: Options) -> Run:
+        raise error
+
+    with pytest.raises(LabError, match="x: holds a number that is too large to be counted with"):
+        _counted(read, Path("x"), Options())
+    with pytest.raises(ZeroDivisionError):
+        _counted(lambda path, options: 1 // 0, Path("x"), Options())  # type: ignore[arg-type, return-value]

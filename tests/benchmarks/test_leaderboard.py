@@ -133,6 +133,7 @@ BAD: dict[str, tuple[str, dict[str, str], str]] = {
     ),
     "another unit": ("driver,metric,unit,value\nx,cost,share,1\n", {}, "cost: is in usd, not in share"),
     "no unit": ("driver,metric,unit,value\nx,cost,usdd,1\n", {}, "no unit 'usdd' (did you mean 'usd'?)"),
+    "a last place beyond all numbers": ("driver,cost\ny,0e999\n", {}, ":2: cost: '0e999' is no number"),
     "no number": ("driver,accuracy\ny,1\nx,n/a\n", {}, ":3: accuracy: 'n/a' is no number"),
     "not finite": ("driver,accuracy\nx,inf\n", {}, "'inf' is no number"),
     "mapping to nothing": (

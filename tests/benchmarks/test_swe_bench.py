@@ -112,6 +112,24 @@ def test_a_cost_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
         load_results("swe-bench", write(tmp_path / "b.json", boards))
 
 
+@pytest.mark.parametrize("percent", [1.7e308, -1.7e308, 101.0])
+def test_a_percentage_that_is_no_share_is_told_as_such(tmp_path: Path, percent: float) -> None:
+    boards = {"leaderboards": [board("bash-only", entry("A", percent, {"o__r-1": detail(True)}))]}
+    run = load_results("swe-bench", write(tmp_path / "b.json", boards))
+    assert run.card.imported is not None
+    assert [claim.note for claim in run.card.imported.published] == [
+        f"the rows have 1 of 1 resolved; {percent} % is no share"
+    ]
+
+
+@pytest.mark.parametrize("calls", [-1, 2**63, 10**400], ids=["negative", "no int64", "no float"])
+def test_a_number_of_model_calls_that_cannot_be_is_refused(tmp_path: Path, calls: int) -> None:
+    details = {"o__r-1": detail(True, api_calls=calls)}
+    boards = {"leaderboards": [board("bash-only", entry("A", 50.0, details, instance_calls=3.0))]}
+    with pytest.raises(LabError, match="A: o__r-1: api_calls is no number of model calls"):
+        load_results("swe-bench", write(tmp_path / "b.json", boards))
+
+
 @pytest.mark.parametrize("count", [10**12, -1])
 def test_a_number_of_instances_that_cannot_be_is_refused(tmp_path: Path, count: int) -> None:
     path = write(tmp_path / "m.run.json", {"resolved_ids": ["o__r-1"], "total_instances": count})

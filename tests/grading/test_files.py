@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentbench_lab.expect_work import Base64, ExpectedCommand, ExpectedFile, ExpectedOutput, work_faults
 from agentbench_lab.grading.command import wrong_command
 from agentbench_lab.grading.files import difference, file_checks, wrong_file
-from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, blob
+from agentbench_lab.worlds.seen_work import KEPT, Blob, CommandSeen, FileSeen, blob
 
 
 def seen(data: bytes | str) -> FileSeen:
@@ -58,8 +58,89 @@ def test_texts_that_are_alike_are_told_apart(expected: str, got: str) -> None:
 def test_more_than_is_kept_is_judged_by_its_digest() -> None:
     long = b"y\n" * KEPT
     assert difference(long, blob(long)) is None
-    assert difference(long[:-1] + b"z", blob(long)) == f"differs after the first {KEPT} bytes"
+    half = KEPT // 2
+    assert difference(long[:-1] + b"z", blob(long)) == f"differs in the last {half} of its {2 * KEPT} bytes"
+    assert (
+        difference(long[:KEPT] + b"z" + long[KEPT + 1 :], blob(long))
+        == f"differs between the first {half} and the last {half} bytes"
+    )
+    assert difference(b"z" + long[1:], blob(long)) == "line 1 is 'y'; expected 'z'"
     assert difference(long + b"z", blob(long)) == f"{2 * KEPT} bytes where {2 * KEPT + 1} are expected"
+
+
+HALF = KEPT // 2
+CUT = f"(cut to the first {HALF} and the last {HALF} of {KEPT + 3} bytes)"
+
+
+def torn(begins: bytes, ends: bytes) -> Blob:
+    """Bytes of which three in the middle are not kept."""
+    return blob(begins.rjust(HALF, b".") + b"\nx\n" + ends.ljust(HALF, b"."))
+
+
+def test_what_was_cut_away_passes_nothing() -> None:
+    """A line through which the cut goes is not known to be one; a text in the beginning or the end is there."""
+    cut = torn(b"\nfirst\npas", b"ed\nlast\n")
+    for expected, said in (
+        (ExpectedFile(line=("first", "last")), None),
+        (ExpectedFile(contains=("pas", "ed\nlast")), None),
+        (ExpectedFile(line="pas"), f"no line is 'pas' {CUT}"),
+        (ExpectedFile(line="ed"), f"no line is 'ed' {CUT}"),
+        (ExpectedFile(line="x"), f"no line is 'x' {CUT}"),
+        (ExpectedFile(contains="\nx\n"), f"'\\nx\\n' is not in it {CUT}"),
+    ):
+        assert wrong_file(expected, FileSeen("file", cut)) == said
+
+
+def test_a_pattern_is_judged_on_all_of_an_output_or_not_at_all() -> None:
+    """What is found in the kept bytes may not be there in all of them: an end that is none, something that follows."""
+    cut = torn(b"OK", b"")
+    command = ExpectedCommand("t", stdout=ExpectedOutput(regex="OK$"))
+    said = f"t: stdout: 'OK$' cannot be judged: {CUT[1:-1]}"
+    assert wrong_command(command, CommandSeen(0, cut)) == said
+
+
+def test_of_output_that_was_thrown_away_nothing_is_proven() -> None:
+    """No digest: as many bytes as expected, and those that are kept are right, is not enough."""
+    whole = b"y\n" * 1_000_000
+    lost = blob(whole[:1_000_000], len(whole), whole[-HALF:])
+    assert (lost.size, lost.sha256, lost.whole) == (2_000_000, None, False)
+    told = f"cannot be proven: cut to the first {HALF} and the last {HALF} of 2000000 bytes, and those are as expected"
+    assert difference(whole, lost) == told
+    assert difference(whole[:-1] + b"z", lost) == f"differs in the last {HALF} of its 2000000 bytes"
+    assert difference(whole + b"y", lost) == "2000000 bytes where 2000001 are expected"
+    # nothing was lost between the two: they are all there is
+    assert blob(b"a" * 10, 15, b"b" * 5) == blob(b"a" * 10 + b"b" * 5)
+
+
+@given(st.integers(0, 3), st.sampled_from(["é", "€", "😀"]))
+def test_text_that_is_cut_within_a_character_stays_text(shift: int, sign: str) -> None:
+    data = b"." * shift + sign.encode() * KEPT
+    cut = blob(data)
+    assert cut.text is not None and cut.end_text is not None
+    assert data.startswith(cut.data) and data.endswith(cut.end)
+    assert min(len(cut.data), len(cut.end)) > HALF - 4
+
+
+@given(st.binary(min_size=1, max_size=9))
+def test_bytes_that_are_cut_are_bytes_of_both_ends(data: bytes) -> None:
+    data *= KEPT + 1
+    cut = blob(data)
+    assert data.startswith(cut.data) and data.endswith(cut.end)
+    assert cut.size == len(data) and not cut.whole
+
+
+def test_what_an_older_run_kept_is_judged_as_cut() -> None:
+    """Its beginning alone, without an end."""
+    old = Blob(600_000, text="a\nb")
+    assert wrong_file(ExpectedFile(line="a"), FileSeen("file", old)) is None
+    told = "no line is 'b' (cut to the first 3 of 600000 bytes)"
+    assert wrong_file(ExpectedFile(line="b"), FileSeen("file", old)) == told
+
+
+def test_a_path_that_cannot_be_looked_at_is_not_absent() -> None:
+    hidden = FileSeen("a path that cannot be looked at (a/b: leads out of the work folder)")
+    told = "there must be nothing, and there is a path that cannot be looked at (a/b: leads out of the work folder)"
+    assert wrong_file(ExpectedFile(absent=True), hidden) == told
 
 
 def test_a_file_of_a_missing_kind() -> None:
@@ -135,6 +216,7 @@ def test_how_a_command_ended(expected: ExpectedCommand, got: CommandSeen | None,
         ({"x": ExpectedFile(absent=True, line="a")}, None, "files: x: absent and a content exclude each other"),
         ({"x": ExpectedFile(contains="")}, None, "files: x: contains: an empty text is in every file"),
         ({"x": ExpectedFile(line="a\n")}, None, "files: x: line: a line has no line end in it"),
+        ({"x": ExpectedFile(line="a\r")}, None, "files: x: line: a line has no line end in it"),
         (None, ExpectedCommand(" "), "command: run must not be blank"),
         (None, ExpectedCommand("t", timeout_s=0), "command: timeout_s must be a number of seconds above 0"),
         (None, ExpectedCommand("t", exit=None), "command: any exit and any output: nothing is expected"),

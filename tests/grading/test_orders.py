@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call, ExpectedCall, Order
 from agentbench_lab.grading.calls import mismatch, pairing, unmatched
+from agentbench_lab.running.mutants import replaced
 
 from ..states import case, failed, judge
 
@@ -59,6 +60,25 @@ def test_no_verdict_depends_on_the_order_of_writing(data: st.DataObject, inputs:
         verdict = unmatched(want(*inputs), made(*given_), order) is None
         again = want(*data.draw(st.permutations(inputs))), made(*data.draw(st.permutations(given_)))
         assert (unmatched(*again, order) is None) == verdict
+
+
+LEAVES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "1", 0.5]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(LEAVES, min_size=1, max_size=3), st.data())
+def test_every_single_wrong_leaf_of_a_call_flips_the_verdict(values: list[Any], data: st.DataObject) -> None:
+    """In each order that asks for all calls; the other calls are right."""
+    inputs = [{"n": n, "value": value} for n, value in enumerate(values)]
+    at = data.draw(st.integers(0, len(values) - 1))
+    for order in ("positional", "any_order", "superset"):
+        assert unmatched(want(*inputs), made(*inputs), order) is None
+        for where, changed in replaced(values[at], "value"):
+            wrong = [*inputs[:at], {"n": at, "value": next(changed)}, *inputs[at + 1 :]]
+            assert unmatched(want(*inputs), made(*wrong), order) is not None, where
 
 
 def _best(left: int, right: int, edges: set[tuple[int, int]], taken: frozenset[int] = frozenset()) -> int:

@@ -13,14 +13,19 @@ from hypothesis import strategies as st
 
 from agentbench_lab.cases import Expect
 from agentbench_lab.expect import BadForm, form_of
+from agentbench_lab.expect_work import ExpectedFile
 from agentbench_lab.grading.state import against, state_checks
+from agentbench_lab.grading.work import work_checks
 from agentbench_lab.paths import ABSENT, Change, difference, join, look, put, split
 from agentbench_lab.running.mutants import replaced
+from agentbench_lab.running.trial import collect
+from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import canonical
-from agentbench_lab.worlds.seen import Seen, StateSeen
+from agentbench_lab.worlds.seen import LOST, Seen, StateSeen
 from agentbench_lab.worlds.statestore import StateWorld
+from agentbench_lab.worlds.toolbox import Toolbox
 
-from ..states import STATE, TOOLS, call, case, failed, judge, line, problems_of
+from ..states import STATE, TOOLS, call, case, failed, judge, line, problems_of, world
 
 CANCEL = call("cancel", id="W77")
 
@@ -282,3 +287,24 @@ def test_what_lies_beside_an_expected_key_may_not_change_either(changes: list[Ch
     seen = Seen(state=StateSeen({"orders.W1": {"status": "x", "total": 999}}, tuple(changes)))
     (equals,) = [check for check in state_checks(expect, seen) if check.name == "state_equals"]
     assert (equals.passed, equals.detail) == (not wrong, wrong)
+
+
+def test_a_world_that_was_lost_is_told_as_such_and_proves_nothing() -> None:
+    """Not even that something is absent, or that nothing has changed."""
+    for expect in (Expect(state={"a": 1}), Expect(state_absent=("a",)), Expect(state_equals={})):
+        (check,) = state_checks(expect, Seen(lost=True))
+        assert (check.passed, check.detail) == (False, LOST)
+    (work,) = work_checks(Expect(files={"a": ExpectedFile(absent=True)}), Seen(lost=True))
+    assert (work.passed, work.detail) == (False, LOST)
+
+
+@pytest.mark.parametrize(
+    ("keys", "lost"), [({"state_equals": {}}, True), ({"answer": {"exact": "x"}}, False)]
+)
+def test_what_nobody_saw_is_not_read_off_another_world(keys: dict[str, Any], lost: bool) -> None:
+    """The world here is as it was given; the one that was acted on ended elsewhere."""
+    of = case(**keys)
+    toolbox = Toolbox(world().fork(), of.task.tools)
+    evidence = collect(of, of.task, Transcript(), (), toolbox, lost=True)
+    assert evidence.seen is not None
+    assert evidence.seen.lost is lost

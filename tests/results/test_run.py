@@ -261,6 +261,31 @@ def fuzzed(folder: Path, run: Run, data: st.DataObject) -> None:
         file.write_bytes(whole)
 
 
+@pytest.mark.parametrize("grain", SCHEMAS)
+def test_a_column_whose_name_is_no_text_is_damage_like_any_other(folder: Path, grain: str) -> None:
+    """What reads Parquet raises many things over damaged bytes, here an error of the encoding."""
+    file = folder / f"{grain}.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"case_id", b"case\x80id"))
+    try:
+        with pytest.raises(LabError, match=rf"{grain}\.parquet: .+") as caught:
+            load_run(folder)
+        assert len(str(caught.value).splitlines()) == 1
+    finally:
+        file.write_bytes(whole)
+
+
+def test_options_nested_beyond_all_depth_are_no_card(folder: Path) -> None:
+    file = folder / "card.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b'"options": {', b'"options": {"deep": ' + b"[" * 100_000 + b","))
+    try:
+        with pytest.raises(LabError, match=r"card\.json: not a card of"):
+            load_run(folder)
+    finally:
+        file.write_bytes(whole)
+
+
 @given(data=st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_damage_makes_a_run_unreadable_without_a_word(folder: Path, run: Run, data: st.DataObject) -> None:

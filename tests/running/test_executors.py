@@ -210,21 +210,49 @@ def test_a_local_cluster_gives_the_same_tables(tmp_path: Path) -> None:
 # ---- the event loop
 
 
-async def waits_a_little(task: Task, tools: Toolbox, ctx: Context) -> Any:
-    await asyncio.sleep(0.05)
-    return knows(task, tools, ctx)
+def meeting(parties: int) -> Any:
+    """A driver that goes on only when so many of its trials wait at once; and how many waits came together."""
+    waiting: list[asyncio.Future[None]] = []
+    met: list[int] = []
+
+    async def driver(task: Task, tools: Toolbox, ctx: Context) -> Any:
+        mine = asyncio.get_running_loop().create_future()
+        waiting.append(mine)
+        if len(waiting) == parties:
+            met.append(parties)
+            for other in waiting:
+                other.set_result(None)
+            waiting.clear()
+        await mine
+        return knows(task, tools, ctx)
+
+    return driver, met
 
 
 def test_async_drivers_wait_side_by_side(tmp_path: Path) -> None:
-    """200 trials of 50 ms, 64 at a time: four rounds, so 0.2 s and what it takes to grade."""
+    """Trials that wait for one another, 64 at a time: with one fewer side by side none of them would ever go on."""
+    driver, met = meeting(64)
     suite = write_suite(tmp_path, some(0))
-    evaluate(suite, waits_a_little, save_run=False)
-    began = time.perf_counter()
-    run = evaluate(suite, waits_a_little, trials=100, workers=64, save_run=False)
-    took = time.perf_counter() - began
-    assert run.card.counts.judged == 200
+    run = evaluate(suite, driver, trials=96, workers=64, limits=Limits(wall_s=30), save_run=False)
+    assert run.card.counts.judged == 192
     assert {row.verdict.outcome for row in run.product} == {"correct_calls"}
-    assert 0.2 <= took < 0.6
+    assert met == [64, 64, 64]
+
+
+def test_no_more_trials_wait_side_by_side_than_were_asked_for(tmp_path: Path) -> None:
+    at_once, most = 0, 0
+
+    async def driver(task: Task, tools: Toolbox, ctx: Context) -> Any:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        at_once -= 1
+        return knows(task, tools, ctx)
+
+    evaluate(write_suite(tmp_path, some(0)), driver, trials=40, workers=8, save_run=False)
+    assert most == 8
 
 
 def blocking(seconds: float) -> Any:

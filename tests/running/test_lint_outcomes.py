@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentbench_lab.cases import Suite, parse_cases
@@ -68,6 +69,8 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
     ({"gold": gold(CANCEL, {"name": "note", "input": {"id": "W78"}})}, ["gold self-test: call 2 (note) left out still passes"]),
     ({"expect": {"state_equals": {"orders.W77.status": "cancelled"}}}, ["gold self-test: the reference solution does not pass: count: expected as it was (0), got 1"]),
     ({"expect": {"state_equals": {"carts.W77": 1}}}, ["expect.state_equals: 'carts.W77': there is no 'carts' to begin with; expect that as a whole", "gold self-test: the reference solution does not pass: carts.W77: expected 1, got nothing; count: expected as it was (0), got 1; orders.W77.status: expected as it was (\"pending\"), got \"cancelled\""]),
+    ({"expect": {"state": {"orders.W77": {"status": {"any_of": ["cancelled"]}}}}}, ["gold self-test: the reference solution does not pass: orders.W77.status: expected {\"any_of\":[\"cancelled\"]}, got \"cancelled\" (text, not an object) (state.orders.W77: what stands at orders.W77.status is compared as it is; tol, unordered and any_of count only for a path of `state`: name 'orders.W77.status' there)"]),
+    ({"expect": {"state_equals": {"orders.W77.status": "cancelled", "count": {"value": 1, "tol": 0.1}}}}, ["gold self-test: the reference solution does not pass: count: expected {\"tol\":0.1,\"value\":1}, got 1 (a number, not an object) (state_equals.count: what stands at count is compared as it is; tol, unordered and any_of count only for a path of `state`: name 'count' there)"]),
     ({"expect": {"refuse": True}}, ["gold self-test: the reference solution does not pass: cancel(id='W77') changed something where a refusal is right"]),
     ({"expect": {"answer": {"regex": "^W"}}, "gold": None}, ["expect.answer: no text follows from it; give gold.answer, an answer that is right"]),
     ({"expect": {"answer": {"regex": "."}}, "gold": gold(answer="W77")}, ["gold self-test: the answer '~ something else ~' still passes"]),
@@ -123,6 +126,28 @@ def test_a_check_that_always_passes_is_found(
     found = linted(**keys)
     for what in finds:
         assert f"gold self-test: {what} still passes" in found
+
+
+@pytest.mark.parametrize(
+    ("expect", "finds"),
+    [
+        ({"state_equals": {"orders.W77.status": "cancelled", "count": 1}}, ["orders.W77.~"]),
+        ({"state_equals": {"count": 1}, "state": {"orders.W77": {"status": "cancelled"}}}, ["orders.~", "orders.W77.~"]),
+    ],
+)  # fmt: skip
+def test_a_check_that_looks_at_whole_holders_only_is_found(
+    expect: dict[str, Any], finds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for which anything may have changed in an object of which one key is expected to."""
+    real = outcome.state_checks
+
+    def lax(expect: Any, seen: Any) -> list[Check]:
+        kept = tuple(change for change in seen.state.changes if "." not in change.path)
+        state = msgspec.structs.replace(seen.state, changes=kept)
+        return real(expect, msgspec.structs.replace(seen, state=state))
+
+    monkeypatch.setattr(outcome, "state_checks", lax)
+    assert linted(expect=expect) == [f"gold self-test: {path} there too still passes" for path in finds]
 
 
 def test_calls_that_are_not_compared_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

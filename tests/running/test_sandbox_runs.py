@@ -16,6 +16,7 @@ from agentbench_lab.results.product import read_product, regrade
 from agentbench_lab.running.lint import lint_suite
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.worlds.sandbox_levels import Level, unavailable
+from agentbench_lab.worlds.seen import LOST, Seen
 from agentbench_lab.worlds.toolbox import Toolbox
 
 CHECK = "import sys\nsys.exit(0 if open('answer.txt').read() == '42\\n' else 3)\n"
@@ -201,10 +202,8 @@ def test_a_worker_that_dies_leaves_nothing_that_could_be_judged(tmp_path: Path) 
     finally:
         sys.path.remove(str(tmp_path))
     (row,) = read_product(tmp_path / "run" / "product.jsonl")
-    assert (row.verdict.outcome, row.produced.seen) == ("driver_error", None)
-    assert {check.detail for check in row.verdict.checks if check.name in ("files", "command")} == {
-        "nothing could be seen of a work folder"
-    }
+    assert (row.verdict.outcome, row.produced.seen) == ("driver_error", Seen(lost=True))
+    assert {check.detail for check in row.verdict.checks if check.name in ("files", "command")} == {LOST}
 
 
 def test_a_level_that_does_not_work_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -188,6 +188,66 @@ def test_a_session_belongs_to_the_trial_that_began_it(bridge: HttpBridge) -> Non
     assert post(other, ask, Mcp_Session_Id=session)[0] == 404
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_the_sessions_of_a_trial_end_with_it(leaves: bool) -> None:
+    """An agent that holds a stream open is told at once; one that has left already is forgotten."""
+    import httpx2
+
+    with HttpBridge() as bridge, httpx2.Client(trust_env=False, timeout=20) as http:
+        address, other = bridge.open(box()), bridge.open(box())
+        sessions = []
+        for each in (address, other):
+            sent = {"Authorization": f"Bearer {each.token}", "Accept": "application/json, text/event-stream"}
+            hello = http.post(each.url, json=json.loads(HELLO), headers=sent)
+            sessions.append({**sent, "Mcp-Session-Id": hello.headers["mcp-session-id"]})
+        ask = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
+        if leaves:
+            assert http.delete(address.url, headers=sessions[0]).status_code == 200
+            bridge.shut(address)
+        else:
+            with http.stream("GET", address.url, headers=sessions[0]) as stream:
+                assert stream.status_code == 200
+                bridge.shut(address)
+                # a stream that goes on brings a ping sooner or later
+                assert next(stream.iter_raw(), b"") == b""
+        # the other trial's goes on
+        assert post(other, ask, Mcp_Session_Id=sessions[1]["Mcp-Session-Id"])[0] == 200
+
+
+def test_a_session_that_is_left_without_a_word_ends_when_it_is_idle() -> None:
+    import httpx2
+
+    with HttpBridge(idle_s=0.2) as bridge, httpx2.Client(trust_env=False, timeout=20) as http:
+        address = bridge.open(box())
+        sent = {"Authorization": f"Bearer {address.token}", "Accept": "application/json, text/event-stream"}
+        hello = http.post(address.url, json=json.loads(HELLO), headers=sent)
+        ask = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
+        until = time.monotonic() + 20
+        while post(address, ask, Mcp_Session_Id=hello.headers["mcp-session-id"])[0] == 200:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+        # the trial itself is served on
+        assert post(address, HELLO)[0] == 200
+
+
+class Fleeting(dict[str, Any]):
+    """Trials of which each ends just after somebody has looked whether it is there."""
+
+    def __contains__(self, key: object) -> bool:
+        there = super().__contains__(key)
+        self.pop(str(key), None)
+        return there
+
+
+def test_a_trial_that_ends_while_somebody_comes_in_is_no_fault_of_the_servers() -> None:
+    bridge = HttpBridge()
+    bridge._served = Fleeting()
+    with bridge:
+        address = bridge.open(box())
+        assert post(address, HELLO)[0] in (200, 404)
+        assert post(address, HELLO)[0] == 404
+
+
 def test_who_may_not_come_in_is_refused(bridge: HttpBridge) -> None:
     made = box()
     address = bridge.open(made)

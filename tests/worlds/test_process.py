@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbench_lab.worlds.process import run_process
+from agentbench_lab.worlds.process import END_KEPT, run_process
 
 
 def group_of(pid: int) -> int | None:
@@ -73,7 +73,20 @@ def test_endless_output_is_read_and_bounded() -> None:
 def test_output_of_both_streams_never_blocks_a_command() -> None:
     both = "import sys\nfor s in (sys.stderr, sys.stdout): s.write('y' * 3_000_000)"
     done = run_process([sys.executable, "-c", both], timeout_s=20, output_limit=2_000_000)
-    assert (done.exit, len(done.stdout), len(done.stderr), done.lost) == (0, 2_000_000, 2_000_000, 2_000_000)
+    assert (done.exit, len(done.stdout), len(done.stderr)) == (0, 2_000_000, 2_000_000)
+    assert done.stdout_end == done.stderr_end == b"y" * END_KEPT
+    assert done.lost == 2 * done.stdout_lost == 2 * (1_000_000 - END_KEPT)
+
+
+@pytest.mark.parametrize("size", [999, 1_000, 1_001, 1_000 + END_KEPT, 1_001 + END_KEPT, 5_000_000])
+def test_of_long_output_the_beginning_and_the_end_are_kept_and_the_rest_is_counted(size: int) -> None:
+    script = f"import sys; sys.stdout.buffer.write((b'%09d\\n' * ({size} // 10 + 1) % tuple(range({size} // 10 + 1)))[:{size}])"
+    done = run_process([sys.executable, "-c", script], timeout_s=20, output_limit=1_000)
+    printed = b"".join(b"%09d\n" % n for n in range(size // 10 + 1))[:size]
+    assert done.stdout == printed[:1_000]
+    assert done.stdout_end == printed[1_000:][-END_KEPT:]
+    assert len(done.stdout) + done.stdout_lost + len(done.stdout_end) == size
+    assert done.lost == done.stdout_lost
 
 
 def test_output_stays_bytes_even_where_it_is_no_utf_8() -> None:

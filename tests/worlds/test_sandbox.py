@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from agentbench_lab.errors import LabError
-from agentbench_lab.expect_work import ExpectedCommand, ExpectedFile
+from agentbench_lab.expect_work import ExpectedCommand, ExpectedFile, ExpectedOutput
+from agentbench_lab.grading.command import wrong_command
+from agentbench_lab.grading.files import wrong_file
 from agentbench_lab.transcripts import Observation
 from agentbench_lab.worlds import sandbox_levels
 from agentbench_lab.worlds.sandbox import TOOLS, BadSandbox, Sandbox
@@ -94,13 +96,15 @@ def test_files_are_there_byte_by_byte(level: str) -> None:
 
 def test_what_a_tool_writes_a_command_can_change_and_the_other_way_round(level: str) -> None:
     with Trial(level) as trial:
-        assert trial.call("write_file", path="a/b.txt", content="one\r\ntwo").text == "made: a/b.txt, 8 bytes"
+        assert (
+            trial.call("write_file", path="a/b.txt", content="one\r\ntwo").text == "created: a/b.txt, 8 bytes"
+        )
         assert trial.bash("od -An -c a/b.txt; echo three >> a/b.txt; mkdir a/c")["exit"] == 0
         assert trial.call("read_file", path="a/b.txt").value == "one\r\ntwothree\n"
-        assert trial.call("write_file", path="a/b.txt", content="new\n").text == "written: a/b.txt, 4 bytes"
+        assert trial.call("write_file", path="a/b.txt", content="new\n").text == "changed: a/b.txt, 4 bytes"
         assert trial.bash("cat a/b.txt")["stdout"] == "new\n"
         assert trial.call("list_files").text == "a/\na/b.txt  4\na/c/"
-        assert trial.call("write_file", path="nothing").text == "made: nothing, 0 bytes"
+        assert trial.call("write_file", path="nothing").text == "created: nothing, 0 bytes"
 
 
 def test_an_absolute_path_of_the_folder_is_the_same_file(level: str) -> None:
@@ -212,14 +216,17 @@ def test_what_a_command_changed_stands_in_the_ledger() -> None:
         assert (looked.changes, looked.diff) == (False, {})
         assert (changed.changes, changed.diff) == (
             True,
-            {"made": ["d", "d/e"], "written": ["a", "c"], "removed": ["b"]},
+            {"created": ["d", "d/e"], "changed": ["a", "c"], "removed": ["b"]},
         )
 
 
 def test_a_trial_that_ends_ends_its_command_and_runs_no_other(level: str) -> None:
     with Trial(level, files={"a": "1"}) as trial:
         went: list[Any] = []
-        thread = threading.Thread(target=lambda: went.append(trial.bash("echo begun; echo 2 > a; sleep 300")))
+        # a container's output takes a way of its own: it has a second to arrive before the file tells to go on
+        thread = threading.Thread(
+            target=lambda: went.append(trial.bash("echo begun; sleep 1; echo 2 > a; sleep 300"))
+        )
         thread.start()
         until = time.monotonic() + 60
         while trial.world.look({"a": ExpectedFile()}).files["a"].blob.text != "2\n":  # type: ignore[union-attr]
@@ -345,7 +352,21 @@ def test_a_check_that_hangs_or_prints_much_is_bounded(level: str) -> None:
         command = ExpectedCommand(run="yes; true", timeout_s=1.0)
         seen = trial.world.look(None, command).command
         assert seen is not None
-        assert (seen.exit, seen.timed_out, len(seen.stdout.data)) == (None, True, KEPT)
+        kept = len(seen.stdout.data) + len(seen.stdout.end)
+        assert (seen.exit, seen.timed_out, kept) == (None, True, KEPT)
+        assert seen.stdout.size > 1_200_000 and seen.stdout.sha256 is None
+
+
+def test_what_a_check_prints_last_is_evidence_too() -> None:
+    with Trial("local") as trial:
+        seen = trial.world.look(
+            None, ExpectedCommand(run="yes | head -c 3000000; echo; echo 12 passed")
+        ).command
+        assert seen is not None
+        assert (seen.stdout.size, seen.stdout.whole) == (3_000_011, False)
+        for line, passes in (("12 passed", True), ("13 passed", False)):
+            command = ExpectedCommand(run="t", stdout=ExpectedOutput(line=line))
+            assert (wrong_command(command, seen) is None) == passes
 
 
 def test_a_folder_that_cannot_be_copied_is_told_and_no_fault_of_ours() -> None:
@@ -363,7 +384,8 @@ def test_a_long_file_is_known_by_its_digest() -> None:
         trial.bash("yes | head -c 600000 > long; ln -s long link; ln -s /etc/hostname out; mkdir d")
         seen = trial.world.look(dict.fromkeys(("long", "link", "out", "d", "no"), ExpectedFile())).files
         assert seen["long"].blob is not None
-        assert (seen["long"].blob.size, len(seen["long"].blob.data)) == (600_000, KEPT)
+        kept = len(seen["long"].blob.data) + len(seen["long"].blob.end)
+        assert (seen["long"].blob.size, kept) == (600_000, KEPT)
         assert seen["long"].blob.sha256 == hashlib.sha256(b"y\n" * 300_000).hexdigest()
         assert [seen[path].what for path in ("link", "out", "d", "no")] == [
             "file",
@@ -371,6 +393,84 @@ def test_a_long_file_is_known_by_its_digest() -> None:
             "folder",
             "nothing",
         ]
+
+
+def test_nothing_is_absent_behind_a_way_that_cannot_be_walked(level: str) -> None:
+    """A link that leads out, links without an end, a link that hangs: only what is proven to be nothing is absent."""
+    absent = ExpectedFile(absent=True)
+    with Trial(level, files={"a": "1"}) as trial:
+        trial.bash("ln -s /etc out; ln -s .. up; ln -s round round; ln -s nowhere hangs; mkdir d")
+        asked = ("out/none", "up/none", "round/none", "hangs/none", "hangs", "a/none", "d/none", "none/none")
+        seen = trial.world.look(dict.fromkeys(asked, absent)).files
+        wrong = {path: wrong_file(absent, seen[path]) for path in asked}
+        assert [path for path in asked if wrong[path] is None] == [
+            "hangs/none",
+            "a/none",
+            "d/none",
+            "none/none",
+        ]
+        looked = "there must be nothing, and there is a path that cannot be looked at"
+        assert wrong["out/none"] == f"{looked} (out/none: leads out of the work folder)"
+        assert wrong["up/none"] == f"{looked} (up/none: leads out of the work folder)"
+        assert wrong["round/none"] == f"{looked} (round/none: too many symbolic links)"
+        assert wrong["hangs"] == "there must be nothing, and there is a symbolic link"
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "said"),
+    [
+        (
+            r"port=8080\r\n",
+            ExpectedFile(exact="port=8080\n"),
+            r"line endings only: \r\n where \n is expected",
+        ),
+        (r"port=8080", ExpectedFile(exact="port=8080\n"), "the newline at the end is missing"),
+        (r"port=80801\n", ExpectedFile(contains="port=8080"), None),
+        (r"port=80801\n", ExpectedFile(line="port=8080"), "no line is 'port=8080'"),
+    ],
+    ids="abcd",
+)
+def test_b04_only_the_line_endings_differ(
+    printed: str, expected: ExpectedFile, said: str | None, level: str
+) -> None:
+    """Bytes are compared and the difference is told; a seeded script has no byte more than the case gives it."""
+    script = "#!/bin/sh\nset -e\n"
+    with Trial(level, files={"deploy.sh": script}) as trial:
+        trial.bash(f"printf '{printed}' > app.conf")
+        seen = trial.world.look({"app.conf": expected, "deploy.sh": ExpectedFile()}).files
+        assert wrong_file(expected, seen["app.conf"]) == said
+        assert seen["deploy.sh"].blob is not None
+        assert (seen["deploy.sh"].blob.data, seen["deploy.sh"].blob.size) == (script.encode(), 17)
+
+
+def test_writing_says_what_it_came_to() -> None:
+    with Trial("local", files={"a": "1"}) as trial:
+        for path, content in (("b/c", "x"), ("a", "2"), ("a", "2"), ("b/c", "x")):
+            trial.call("write_file", path=path, content=content)
+        assert [(row.diff, row.changes) for row in trial.toolbox.ledger] == [
+            ({"created": ["b/c"]}, True),
+            ({"changed": ["a"]}, True),
+            ({}, False),
+            ({}, False),
+        ]
+        assert trial.call("write_file", path="a", content="2").text == "unchanged: a, 1 bytes"
+
+
+def test_a_file_that_cannot_be_written_leaves_no_folder_behind() -> None:
+    with Trial("local", files={"d/a": "x"}) as trial:
+        trial.bash("ln -s /etc out; mkdir -p e/full")
+        deep = "/".join(["n"] * 150)
+        for path in (
+            f"new/{'y' * 300}",
+            f"new/{deep}/x",
+            "d/f/../../e/full",
+            "d/g/../../out/x",
+            "e/h/../../../x",
+        ):
+            assert not trial.call("write_file", path=path, content="x").ok, path
+        assert trial.call("list_files").text == "d/\nd/a  1\ne/\ne/full/\nout  (link)"
+        assert trial.call("write_file", path="d/f/../../e/i/a", content="x").ok
+        assert trial.bash("ls d/f e/i")["stdout"] == "d/f:\n\ne/i:\na\n"
 
 
 # ---- what a case declares

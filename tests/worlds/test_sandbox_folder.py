@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import stat
 import tempfile
 from pathlib import Path
@@ -82,8 +84,8 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 
 def test_what_is_written_is_whole_and_has_its_mode(tmp_path: Path) -> None:
     inside = folder(tmp_path)
-    assert inside.write("x/run.sh", b"one", 0o755) is True
-    assert inside.write("x/run.sh", b"two") is False
+    assert inside.write("x/run.sh", b"one", 0o755) == "created"
+    assert inside.write("x/run.sh", b"two") == "changed"
     found = tmp_path / "x" / "run.sh"
     assert (found.read_bytes(), stat.S_IMODE(found.stat().st_mode)) == (b"two", 0o755)
     (tmp_path / "link").symlink_to("x/run.sh")
@@ -164,3 +166,56 @@ def test_folders_nested_without_end_are_told(tmp_path: Path) -> None:
     with pytest.raises(PathRefused, match="nested deeper"):
         inside.read("d/" * 140 + "x", 9)
     inside.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody whom a folder shuts out")
+def test_what_lies_behind_a_folder_that_cannot_be_entered_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "shut").mkdir(mode=0o700)
+    (tmp_path / "shut" / "a").write_text("x", encoding="utf-8")
+    tmp_path.chmod(0o777)
+    inside = folder(tmp_path)
+    try:
+        assert (inside.kind("shut/a"), inside.kind("shut/b"), inside.kind("no/a")) == ("file", None, None)
+        os.seteuid(65_534)
+        try:
+            for path in ("shut/a", "shut/b"):
+                with pytest.raises(PathRefused, match="permission denied"):
+                    inside.kind(path)
+            assert inside.kind("no/a") is None
+        finally:
+            os.seteuid(0)
+    finally:
+        inside.close()
+
+
+def test_folders_are_taken_away_again_where_the_file_finds_no_room(tmp_path: Path) -> None:
+    inside = folder(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    was = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(PathRefused, match="file too large"):
+            inside.write("a/b/c", b"x" * 11)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, was)
+    assert os.listdir(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert inside.write("a/b/c", b"x") == "created"
+    assert inside.write("a/b/c", b"x") == "unchanged"
+    assert inside.write("a/b/c", b"x", 0o755) == "changed"
+    assert stat.S_IMODE((tmp_path / "a/b/c").stat().st_mode) == 0o755
+    inside.close()
+
+
+@given(st.binary(max_size=30), st.integers(0, 12), st.integers(0, 12))
+def test_both_ends_of_a_file_are_given_and_nothing_twice(data: bytes, first: int, last: int) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        (Path(made) / "a").write_bytes(data)
+        inside = folder(Path(made))
+        begins, ends, size = inside.ends("a", first, last)
+        inside.close()
+    assert begins == data[:first]
+    assert ends == data[first:][-last:] if last else ends == b""
+    assert size == len(data)

@@ -15,7 +15,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.analysis.metrics.repeats import pass_hat_means, per_case
-from agentbench_lab.errors import LabError, shown
+from agentbench_lab.errors import LabError, shown, unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,19 +74,29 @@ def _of_file(path: Path) -> Batches:
             names = pq.read_schema(path).names
         else:
             raise LabError(f"{shown(path)}: neither an Arrow IPC file nor a Parquet file")
-    except OSError as error:
-        raise LabError(f"{shown(path)}: {error.strerror or 'cannot be read'}") from None
+    except LabError:
+        raise
     except pa.ArrowInvalid:
         raise LabError(f"{shown(path)}: damaged, or not written to its end") from None
+    except Exception as error:
+        raise unreadable(shown(path), error) from None
     _check(names, shown(path))
     wanted = [name for name in _NEEDED if name in names]
-    return lambda: _of_ipc(path) if magic == b"ARROW1" else _of_parquet(path, wanted)
+    return lambda: _readable(path, _of_ipc(path) if magic == b"ARROW1" else _of_parquet(path, wanted))
 
 
 def _check(names: Sequence[str], where: str) -> None:
     missing = [name for name in _NEEDED if name not in names and name != "cost_micros"]
     if missing:
         raise LabError(f"{where}: no column {', '.join(missing)}: not a table of trials")
+
+
+def _readable(path: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; damage further on in the file is found when its batch is read, and told like that at its end."""
+    try:
+        yield from batches
+    except Exception as error:
+        raise unreadable(shown(path), error) from None
 
 
 def _of_ipc(path: Path) -> Iterator[pa.RecordBatch]:

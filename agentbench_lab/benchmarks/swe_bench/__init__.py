@@ -188,8 +188,8 @@ def _arm(board: str, name: str, tags: Sequence[str]) -> tuple[str, str | None]:
 
 def _detail_trials(entry: _Entry, driver: str, model: str | None, where: str) -> Iterator[SourceTrial]:
     for instance, detail in (entry.per_instance_details or {}).items():
-        if detail.api_calls is not None and detail.api_calls < 0:
-            raise LabError(f"{where}: {instance}: {detail.api_calls} model calls")
+        if detail.api_calls is not None and not 0 <= detail.api_calls < 2**63:
+            raise LabError(f"{where}: {instance}: api_calls is no number of model calls")
         # no cost is a model without a price, not a free one
         cost = detail.cost or (None if detail.api_calls != 0 else detail.cost)
         yield SourceTrial(
@@ -244,7 +244,10 @@ def _why(percent: float, solved: int, n: int) -> str:
     for other in (n - 1, n + 1, n - 2, n + 2):
         if other >= solved and other > 0 and agrees(percent, 100 * solved / other, digits):
             return f"{solved} of {other} would give it; there are {n} rows"
-    return f"the rows have {solved} of {n} resolved; {percent} % of {n} would be {round(percent * n / 100)}"
+    told = f"the rows have {solved} of {n} resolved"
+    if not 0 <= percent <= 100:
+        return f"{told}; {percent} % is no share"
+    return f"{told}; {percent} % of {n} would be {round(percent * n / 100)}"
 
 
 # ---- run reports -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentbench_lab.benchmarks.reading import decode_json, read_bytes
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, unreadable
 
 
 class TableFile(Struct, frozen=True):
@@ -152,23 +152,24 @@ def read_jsonl(path: Path) -> TableFile:
 
 def read_parquet(path: Path) -> TableFile:
     """A Parquet file; only the columns that are asked for are read. Raises LabError for what is none."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(path)
-    except (OSError, pa.ArrowException) as error:
-        raise LabError(f"{path}: {str(error).splitlines()[0]}") from None
+        names = tuple(file.schema_arrow.names)
+        rows = file.metadata.num_rows
+    except Exception as error:
+        raise unreadable(path, error) from None
 
     def column(name: str) -> Sequence[Any]:
         try:
             return file.read(columns=[name]).column(name).to_pylist()
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise LabError(f"{path}: column {name!r}: {str(error).splitlines()[0]}") from None
+        except Exception as error:
+            raise unreadable(path, error, f"column {name!r}") from None
 
     return TableFile(
-        tuple(file.schema_arrow.names),
-        file.metadata.num_rows,
+        names,
+        rows,
         column,
         lambda at: f"{path}: row {at + 1}",
     )

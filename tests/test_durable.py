@@ -264,6 +264,14 @@ def test_scaffolds_run_in_processes(tmp_path: Path, suite: Suite) -> None:
     assert frame(here, "calls").equals(frame(there, "calls"))
 
 
+def test_a_scaffold_that_no_worker_can_import_is_named(suite: Suite) -> None:
+    def mine(agent: Any) -> Any:
+        return agent
+
+    with pytest.raises(LabError, match=r"^scaffold of driver .* is defined in a notebook"):
+        run(suite, writes, mine, executor="processes")
+
+
 def test_a_run_of_scaffolds_is_read_back_whole(tmp_path: Path, suite: Suite) -> None:
     """Going on with it writes the same rows again: workers, widths and all."""
     first = evaluate(suite, writes, scaffolds=["fan_out_2"], out=tmp_path / "run")

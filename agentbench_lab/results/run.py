@@ -18,7 +18,7 @@ from agentbench_lab.cases import project_root
 from agentbench_lab.errors import LabError, did_you_mean, shown, unreadable
 from agentbench_lab.outcomes import CLASSES, Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
-from agentbench_lab.results.schema import SCHEMAS, check, no_collection
+from agentbench_lab.results.schema import SCHEMAS, check, completed, no_collection
 from agentbench_lab.transcripts import Status
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def load_run(path: str | Path) -> Run:
         raise LabError(f"{shown(card_file)}: format {card.format!r} is not {FORMAT!r}")
     tables = {}
     for grain in SCHEMAS:
-        tables[grain] = _read_table(folder / f"{grain}.parquet")
+        tables[grain] = _read_table(folder / f"{grain}.parquet", grain)
     try:
         with no_collection():
             product = tuple(read_product(folder / "product.jsonl"))
@@ -350,12 +350,12 @@ def load_run(path: str | Path) -> Run:
     return run
 
 
-def _read_table(file: Path) -> pa.Table:
+def _read_table(file: Path, grain: str) -> pa.Table:
     """A Parquet file, proven whole: text that is no UTF-8 is found here, and not where it is used."""
     try:
         table = pq.read_table(file)
         table.validate(full=True)
-        return table
+        return completed(grain, table)
     except Exception as error:
         raise unreadable(shown(file), error) from None
 

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,16 +21,21 @@ from agentbench_lab.drivers.base import (
     InfrastructureError,
     Loaded,
     Nonsense,
+    OutOfTime,
     as_transcript,
     checked_usage,
+    ended,
 )
+from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
+from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
 from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.transcripts import MESSAGES_LIMIT, Stop, Transcript, Usage
+from agentbench_lab.scaffolds import outcome_of
+from agentbench_lab.transcripts import Transcript, Usage, Worker
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
@@ -43,14 +48,6 @@ LONGEST_WAIT_S = 600.0
 _UNKNOWN = Usage()
 _LATE_S = 0.05
 """How much later than asked an event loop wakes a trial before something must have blocked it."""
-
-
-class Attempt(Struct, frozen=True, gc=False):
-    """One try of a trial: how it ended, what it used, and its seconds by the wall clock."""
-
-    end: Stop
-    usage: Usage
-    wall_s: float
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -70,6 +67,7 @@ class Record(Struct, frozen=True, gc=False):
     traceback: str = ""
     stdout: str = ""
     stderr: str = ""
+    width: int = 1
 
 
 class Retries(Struct, frozen=True):
@@ -82,7 +80,8 @@ class Retries(Struct, frozen=True):
 
 
 class _Tried(Struct):
-    """What one attempt came to. `again` is the error that may be tried again."""
+    """What one attempt came to. `again` is the error that may be tried again; `crashed` that the driver broke, where
+    a durable trial goes on."""
 
     transcript: Transcript
     usage: Usage
@@ -91,6 +90,8 @@ class _Tried(Struct):
     waited_s: float
     trace: str
     again: InfrastructureError | None
+    workers: tuple[Worker, ...] = ()
+    crashed: bool = False
 
 
 class Job:
@@ -99,7 +100,8 @@ class Job:
     `deadline` is when the attempt under way is out of time (by time.monotonic; infinite between attempts).
     `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits. `turn`, when set,
     is taken to judge: of many trials that end at once each is judged and its successor begun, before the next is.
-    `lost` says that the world is gone with the process that ran the trial.
+    `lost` says that the world is gone with the process that ran the trial. `keeper` keeps the steps of a durable one,
+    which may have begun in a process that is no more.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Job:
         stamp: str,
         strictness: str,
         retries: Retries = Retries(),  # noqa: B008 - frozen
+        keeper: Keeper | None = None,
     ) -> None:
         case = spec.case
         self.spec = spec
@@ -133,7 +136,10 @@ class Job:
             else case.task
         )
         self.lost = False
-        self._earlier: list[_Tried] = []
+        self._over = False
+        self._keeper = keeper
+        self._earlier = [_before(attempt) for attempt in keeper.attempts] if keeper is not None else []
+        self._before_s = sum(tried.wall_s for tried in self._earlier)
         self._said = Said()
         self._started = self._began = time.perf_counter()
         self._fresh()
@@ -142,10 +148,17 @@ class Job:
 
     def run(self) -> Record:
         """Run the driver and judge what came of it; never raises for what the driver did."""
-        tried = self._attempt()
-        if tried.again is not None and self._retries.times:
-            tried = self._until_it_works(tried)
-        return self._record(tried)
+        if len(self._earlier) >= MOST_ATTEMPTS:
+            why = f"it was begun {len(self._earlier)} times and never ended"
+            never = Transcript(terminated=False, stop="driver_error", notes=(why,))
+            return self._record(self._tried(never, "", usage=Usage.zero()))
+        while True:
+            tried = self._attempt()
+            if tried.again is not None and self._retries.times:
+                tried = self._until_it_works(tried)
+            if not self._goes_on(tried):
+                return self._record(tried)
+            self._earlier.append(tried)
 
     async def run_async(self) -> Record:
         """The same for an async driver, on the running event loop."""
@@ -161,6 +174,9 @@ class Job:
 
     def abandon(self) -> Record:
         """The record of a trial that is left behind at its limit: what it did so far, judged as `timeout`."""
+        self._over = True
+        if self._keeper is not None:
+            self._keeper.over = True
         return self._record(self._tried(self._out_of_time(), ""))
 
     def died(self, why: str) -> Record:
@@ -168,6 +184,12 @@ class Job:
         return self._record(
             self._tried(Transcript(terminated=False, stop="driver_error", notes=(_kept(why),)), "")
         )
+
+    def lose(self) -> None:
+        """The world is gone with the process that ran the trial; its last attempt is still to be recorded."""
+        self.lost = True
+        if self._keeper is not None and self._keeper.under_way and self._earlier:
+            self._earlier.pop()
 
     # ---- attempts
 
@@ -179,6 +201,12 @@ class Job:
             self._toolbox, self._task, seed=self.spec.seed, trial=self.spec.trial, limits=self.limits
         )
 
+    def _goes_on(self, tried: _Tried) -> bool:
+        """Whether a trial whose driver crashed is begun again behind its last finished step."""
+        if self._keeper is None or self._over or not tried.crashed or self._toolbox.fault:
+            return False
+        return len(self._earlier) + 1 < MOST_ATTEMPTS
+
     def _begin(self) -> None:
         if self._earlier:
             self._toolbox.release()
@@ -186,6 +214,7 @@ class Job:
         self._began = time.perf_counter()
         wall_s = self.limits.wall_s
         self.deadline = NO_LIMIT if wall_s is None else time.monotonic() + wall_s
+        self._context.deadline, self._context.attempt = self.deadline, len(self._earlier) + 1
         if self.watch is not None:
             self.watch(wall_s)
 
@@ -194,6 +223,8 @@ class Job:
         process = os.getpid()
         with spoken_by(self._said):
             try:
+                if self._keeper is not None:
+                    self._keeper.begin(_attempts(self._earlier), self._toolbox, self._context)
                 returned = self.driver.start(self._task, self._toolbox, self._context)
                 _only_in(process)
                 if type(returned) is not Transcript and inspect.isawaitable(returned):
@@ -222,7 +253,7 @@ class Job:
     async def _within(self, returned: Awaitable[Any]) -> Any:
         """What the driver's awaitable gives, within the limit."""
         wall_s = self.limits.wall_s
-        task = asyncio.ensure_future(_outcome(returned))
+        task = asyncio.ensure_future(outcome_of(returned))
         done, _ = await asyncio.wait({task}, timeout=wall_s)
         late = 0.0 if wall_s is None else time.monotonic() - self.deadline
         if not done and late > _LATE_S:
@@ -231,7 +262,7 @@ class Job:
             done, _ = await asyncio.wait({task}, timeout=late)
         if not done:
             task.cancel()
-            raise _OutOfTime
+            raise OutOfTime
         value, error = task.result()
         if error is not None:
             raise error
@@ -298,23 +329,29 @@ class Job:
         ledger = self._toolbox.close()
         # what the control tools were told was delivered, however the attempt ended
         transcript = ended(transcript, self._toolbox)
-        spent = self._context.spent
-        if usage is None:
-            usage = transcript.usage if transcript.usage != _UNKNOWN else spent
+        context = self._context
+        crew = context.crew
+        if crew is not None:
+            # a scaffold cannot forget a worker: its own account of the usage is not asked for
+            usage = context.spent
+        elif usage is None:
+            usage = transcript.usage if transcript.usage != _UNKNOWN else context.spent
         over = self._context.over(usage)
         if (self._toolbox.spent or over) and transcript.stop not in ("budget", "timeout", "driver_error"):
             notes = (*transcript.notes, over) if over else transcript.notes
             transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget", notes=notes)
             again = None
         self.deadline = NO_LIMIT
-        return _Tried(transcript, usage, ledger, wall_s, self._context.waited_s, trace, again)
+        workers = () if crew is None else crew.workers(transcript.stop)
+        waited_s = context.waited_s + (0.0 if crew is None else sum(crew.waited.values()))
+        return _Tried(transcript, usage, ledger, wall_s, waited_s, trace, again, workers)
 
     def _failed(self, error: BaseException) -> _Tried:
         """What an attempt came to that ended with an error."""
         if isinstance(error, BudgetSpent):
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
-        if isinstance(error, _OutOfTime):
+        if isinstance(error, OutOfTime):
             return self._tried(self._out_of_time(), "")
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
@@ -325,12 +362,25 @@ class Job:
             spent = self._context.spent
             usage = spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
-            silent = not self._toolbox.ledger and not (usage.output or 0) and not (spent.output or 0)
+            silent = self._silent(usage)
             if error.usage is not None and spent != _UNKNOWN:
                 usage = spent + usage
             return self._tried(stopped, "", usage=usage, again=error if silent else None)
         transcript, trace = _crashed(error)
-        return self._tried(transcript, trace)
+        tried = self._tried(transcript, trace)
+        tried.crashed = isinstance(error, Exception) and not isinstance(error, LabError)
+        return tried
+
+    def _silent(self, usage: Usage) -> bool:
+        """Whether no model has said anything and no tool was called, in what would be done again."""
+        rows, workers = (0, 0) if self._keeper is None else self._keeper.mark
+        context = self._context
+        if self._toolbox.called > rows:
+            return False
+        if context.crew is None:
+            return not (usage.output or 0) and not (context.spent.output or 0)
+        fresh = context.crew.ended[workers:]
+        return all(one.stop == "infrastructure_error" and not (one.usage.output or 0) for one in fresh)
 
     def _out_of_time(self) -> Transcript:
         wall_s = self.limits.wall_s
@@ -359,7 +409,7 @@ class Job:
         row = product_row(
             case, self._kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
         )
-        wall_s = time.perf_counter() - self._started if self._earlier else last.wall_s
+        wall_s = self._before_s + time.perf_counter() - self._started if self._earlier else last.wall_s
         return Record(
             spec.place,
             row,
@@ -368,11 +418,22 @@ class Job:
             last.ledger,
             wall_s,
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
-            tuple([Attempt(tried.transcript.stop, tried.usage, tried.wall_s) for tried in tries]),
+            _attempts(tries),
             redact(last.trace),
             redact(self._said.text("stdout")),
             redact(self._said.text("stderr")),
+            case.task.width,
         )
+
+
+def _attempts(tries: Sequence[_Tried]) -> tuple[Attempt, ...]:
+    return tuple([Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers) for each in tries])
+
+
+def _before(attempt: Attempt) -> _Tried:
+    """An attempt of a process that is no more."""
+    said = Transcript(terminated=False, stop=attempt.end)
+    return _Tried(said, attempt.usage, (), attempt.wall_s, 0.0, "", None, attempt.workers)
 
 
 def collect(
@@ -460,46 +521,6 @@ def _only_in(process: int) -> None:
     """A driver may fork; the child that comes back from it is no second runner, and ends here."""
     if os.getpid() != process:
         os._exit(0)
-
-
-class _OutOfTime(TimeoutError):
-    """Our own limit, told apart from a TimeoutError that the driver raised."""
-
-
-async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    """What an awaitable came to; an error as a value, since SystemExit in a task would end the whole loop."""
-    try:
-        return await returned, None
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        return None, error
-
-
-def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
-    """What the control tools were told counts like what the transcript says."""
-    ending = toolbox.ending
-    if not ending.used and not transcript.messages:
-        return transcript
-    changes: dict[str, Any] = {}
-    if ending.refused is not None:
-        changes["refused"] = True
-        if not transcript.notes and ending.refused:
-            changes["notes"] = (ending.refused,)
-    if ending.answered and transcript.answer is None:
-        changes["answer"] = ending.answer
-        changes["status"] = transcript.status or ending.status
-    if ending.goal is not None and transcript.inferred_goal is None:
-        changes["inferred_goal"] = ending.goal
-    if ending.reject:
-        changes["refused"] = changes["reject"] = True
-    if ending.ambiguous is not None and transcript.ambiguous_goals is None:
-        changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
-    if transcript.messages and len(msgspec.json.encode(transcript.messages)) > MESSAGES_LIMIT:
-        changes["messages"] = ("the dialogue is longer than what is kept",)
-    if changes.get("refused") and transcript.stop == "done":
-        changes["stop"] = "refused"
-    return msgspec.structs.replace(transcript, **changes) if changes else transcript
 
 
 def _without_secrets(transcript: Transcript) -> Transcript:

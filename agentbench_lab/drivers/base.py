@@ -44,7 +44,9 @@ BUILT_IN = {
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
 }
-MAKERS: dict[str, str] = {}
+MAKERS: dict[str, str] = {
+    "replay": "agentbench_lab.drivers.replay:make",
+}
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
 ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
@@ -61,6 +63,10 @@ class InfrastructureError(Exception):
     def __init__(self, message: str, *, retry_after: float | None = None, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.retry_after, self.usage = retry_after, usage
+
+
+class OutOfTime(TimeoutError):
+    """The trial's own limit of time, told apart from a TimeoutError that a driver raised."""
 
 
 def known_figures(usage: Usage) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ from agentbench_lab.drivers.base import (
     InfrastructureError,
     Loaded,
     Nonsense,
+    OutOfTime,
     as_transcript,
     checked_usage,
 )
@@ -230,7 +231,7 @@ class Job:
             done, _ = await asyncio.wait({task}, timeout=late)
         if not done:
             task.cancel()
-            raise _OutOfTime
+            raise OutOfTime
         value, error = task.result()
         if error is not None:
             raise error
@@ -313,7 +314,7 @@ class Job:
         if isinstance(error, BudgetSpent):
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
-        if isinstance(error, _OutOfTime):
+        if isinstance(error, OutOfTime):
             return self._tried(self._out_of_time(), "")
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
@@ -457,10 +458,6 @@ def _only_in(process: int) -> None:
     """A driver may fork; the child that comes back from it is no second runner, and ends here."""
     if os.getpid() != process:
         os._exit(0)
-
-
-class _OutOfTime(TimeoutError):
-    """Our own limit, told apart from a TimeoutError that the driver raised."""
 
 
 async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:

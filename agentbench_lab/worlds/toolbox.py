@@ -6,7 +6,7 @@ The ledger is what really happened. A driver's own account of its calls is compa
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -178,7 +178,8 @@ class Toolbox:
 
     `call` never raises for what an agent did wrong: the mistake comes back as an observation and stands in the
     ledger. It raises BudgetSpent when the limit of calls is used up, and once the trial is over. `spent` says that the
-    limit was reached, `fault` what went wrong in the world itself, which is no fault of the driver's.
+    limit was reached, `fault` what went wrong in the world itself, which is no fault of the driver's. `listener`, when
+    set, is told each call that was answered, control tools too, in the order in which they were run.
     """
 
     def __init__(self, world: World, declared: Sequence[str], *, tool_calls: int | None = None) -> None:
@@ -195,6 +196,12 @@ class Toolbox:
         self.spent = False
         self.fault = ""
         self.ending = Ending()
+        self.listener: Callable[[str, Any, Observation], None] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the trial has ended: what is called from now on is not run."""
+        return not self._open
 
     @property
     def ledger(self) -> tuple[LedgerRow, ...]:
@@ -263,29 +270,35 @@ class Toolbox:
     def call(self, name: str, input: Any = None) -> Observation:
         """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""
         with self._lock:
-            if not self._open:
-                raise BudgetSpent("the trial is over")
-            name = _named(name)
-            if self.ending.used:
-                return self._too_late(name, input)
-            if name in _CONTROL and name not in self._declared:
-                return self._control(name, input)
-            if self._limit is not None and len(self._rows) >= self._limit:
-                self.spent = True
-                raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
-            arguments = {} if input is None else input
+            seen = self._answered(name, input)
+            if self.listener is not None:
+                self.listener(_named(name), input, seen)
+            return seen
+
+    def _answered(self, name: str, input: Any) -> Observation:
+        if not self._open:
+            raise BudgetSpent("the trial is over")
+        name = _named(name)
+        if self.ending.used:
+            return self._too_late(name, input)
+        if name in _CONTROL and name not in self._declared:
+            return self._control(name, input)
+        if self._limit is not None and len(self._rows) >= self._limit:
+            self.spent = True
+            raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
+        arguments = {} if input is None else input
+        try:
+            row, value = self._run(name, arguments)
+        except BaseException:
+            # the trial is ended from outside while a tool runs: what it did so far has happened
             try:
-                row, value = self._run(name, arguments)
-            except BaseException:
-                # the trial is ended from outside while a tool runs: what it did so far has happened
-                try:
-                    kept = plain(arguments)
-                except NotJson:
-                    kept = _described(arguments, TEXT_LIMIT)
-                self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
-                raise
-            self._rows.append(row)
-            return Observation(row.status, row.text, plain(value))
+                kept = plain(arguments)
+            except NotJson:
+                kept = _described(arguments, TEXT_LIMIT)
+            self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+            raise
+        self._rows.append(row)
+        return Observation(row.status, row.text, plain(value))
 
     def _run(self, name: str, input: Any) -> tuple[LedgerRow, Any]:
         """The row of a call, and the value that it gives back."""

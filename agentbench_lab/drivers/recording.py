@@ -49,10 +49,14 @@ class Begun(Struct, frozen=True, omit_defaults=True, tag_field="line", tag="run"
 
 
 class RecordedCall(Struct, frozen=True, omit_defaults=True):
-    """One tool call, and what the agent saw: the status and a digest of the observation (empty: not compared)."""
+    """One tool call, and what the agent saw: the status and a digest of the observation (empty: not compared).
+
+    `odd` describes arguments that JSON cannot hold, which only a driver in Python can give.
+    """
 
     name: str
     input: Any = None
+    odd: str = ""
     status: Status = "ok"
     seen: str = ""
 

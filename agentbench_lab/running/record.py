@@ -34,8 +34,8 @@ from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
 from agentbench_lab.transcripts import MESSAGES_LIMIT, Observation, Transcript, Usage
-from agentbench_lab.values import NotJson, canonical, plain
-from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
+from agentbench_lab.values import NotJson, plain
+from agentbench_lab.worlds.toolbox import TEXT_LIMIT, BudgetSpent, Toolbox, described
 
 CALLS_LIMIT = 2_000_000
 """Bytes of JSON that the arguments of one driver call's tool calls may have together."""
@@ -239,7 +239,9 @@ def ended_without(file: RecordFile, case: Case, record: Record) -> None:
     said = last.notes[-1] if last.notes else ""
     arm = record.row.arm
     alone = arm.scaffold == "once"
-    calls = tuple(RecordedCall(row.name, row.input, row.status) for row in record.ledger) if alone else ()
+    calls = (
+        tuple(RecordedCall(row.name, row.input, status=row.status) for row in record.ledger) if alone else ()
+    )
     cut = len(_encode(calls)) > CALLS_LIMIT
     failure = Failure("timeout" if last.stop == "timeout" else "nonsense", said)
     spent = record.attempts[-1].usage
@@ -265,11 +267,8 @@ def _heard(name: str, input: Any, seen: Observation) -> RecordedCall:
     try:
         given = plain(input)
     except NotJson:
-        # what JSON cannot hold is replayed as something else that cannot bind, and not compared
-        return RecordedCall(name, ascii(type(input).__name__), seen.status)
-    if len(canonical(given)) > CALLS_LIMIT:
-        return RecordedCall(name, "too large to be kept", seen.status)
-    return RecordedCall(name, given, seen.status, digest_of(seen))
+        return RecordedCall(name, odd=described(input, TEXT_LIMIT), status=seen.status)
+    return RecordedCall(name, given, status=seen.status, seen=digest_of(seen))
 
 
 def _bounded(transcript: Transcript) -> Transcript:

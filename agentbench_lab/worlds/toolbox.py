@@ -182,6 +182,8 @@ class Toolbox:
     set, is told each call that was answered, control tools too, in the order in which they were run.
     """
 
+    listener: Callable[[str, Any, Observation], None] | None = None
+
     def __init__(self, world: World, declared: Sequence[str], *, tool_calls: int | None = None) -> None:
         self._world = world
         self._registry = world.registry
@@ -196,7 +198,6 @@ class Toolbox:
         self.spent = False
         self.fault = ""
         self.ending = Ending()
-        self.listener: Callable[[str, Any, Observation], None] | None = None
 
     @property
     def over(self) -> bool:
@@ -294,7 +295,7 @@ class Toolbox:
             try:
                 kept = plain(arguments)
             except NotJson:
-                kept = _described(arguments, TEXT_LIMIT)
+                kept = described(arguments, TEXT_LIMIT)
             self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
             raise
         self._rows.append(row)
@@ -334,10 +335,10 @@ class Toolbox:
         try:
             arguments = plain(input)
         except NotJson as error:
-            return LedgerRow(name, _described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
+            return LedgerRow(name, described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
         if _size(arguments) > INPUT_LIMIT:
             text = f"arguments: more than {INPUT_LIMIT} bytes"
-            return LedgerRow(name, _described(arguments, 200), "malformed", text=text)
+            return LedgerRow(name, described(arguments, 200), "malformed", text=text)
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
@@ -357,7 +358,7 @@ class Toolbox:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
         text = "the task has ended"
         if name not in _CONTROL or name in self._declared:
-            self._rows.append(LedgerRow(name, _described(input, TEXT_LIMIT), "protocol_error", text=text))
+            self._rows.append(LedgerRow(name, described(input, TEXT_LIMIT), "protocol_error", text=text))
         return Observation("protocol_error", text)
 
     def _control(self, name: str, input: Any) -> Observation:
@@ -398,11 +399,12 @@ def _size(arguments: Any) -> int:
 def _named(name: Any) -> str:
     """The name as the ledger can hold it; whatever is no name keeps its look, and is never one by chance."""
     if type(name) is not str:
-        return f"«{_described(name, 200)}»"
+        return f"«{described(name, 200)}»"
     return name if name.isascii() and len(name) <= 200 else name.encode(errors="replace").decode()[:200]
 
 
-def _described(value: Any, most: int) -> str:
+def described(value: Any, most: int) -> str:
+    """How a value looks, which may be any object."""
     try:
         return ascii(value)[:most]
     except Exception:  # a driver's own object may fail here in any way

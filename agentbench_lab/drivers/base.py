@@ -46,6 +46,7 @@ BUILT_IN = {
 }
 MAKERS: dict[str, str] = {
     "replay": "agentbench_lab.drivers.replay:make",
+    "simulated": "agentbench_lab.drivers.simulated:make",
 }
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
 ENTRY_POINTS = "agentbench_lab.drivers"

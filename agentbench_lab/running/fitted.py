@@ -1,15 +1,21 @@
-"""Drivers fitted to a run before it begins: those that play back a recording are told which trials they are for, and
-every driver's calls are recorded where that is asked."""
+"""Drivers fitted to a run before it begins: those that play back a recording are told which trials they are for, the
+error model is given the reference solutions, and every driver's calls are recorded where that is asked.
+
+No other driver is ever given anything of a case but its task.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentbench_lab.cases import Case
 from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.drivers.recording import FORMAT, Begun, RecordedArm
 from agentbench_lab.drivers.replay import Replay
+from agentbench_lab.drivers.simulated import Solution
+from agentbench_lab.errors import LabError
 from agentbench_lab.ladder import in_order
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.plan import Spec
@@ -32,10 +38,44 @@ def fitted(
         if isinstance(loaded.function, Replay):
             replay = loaded.function.for_arm(arm.scaffold, _sure(mine, ladder), cases)
             loaded = dataclasses.replace(loaded, function=replay)
+        if getattr(loaded.function, "wants_gold", False):
+            loaded = dataclasses.replace(loaded, function=_with_gold(loaded, arm, mine, cases))
         if record is not None:
             loaded = recorded(record, loaded, arm, cases)
         found.append(loaded)
     return found
+
+
+def _with_gold(loaded: Loaded, arm: Arm, specs: Sequence[Spec], cases: Mapping[str, str]) -> Any:
+    """The one exception to the rule that no driver sees a reference solution: a driver whose evidence is `simulated`
+    and that asks for it. LabError for any other that asks, and for the first case without one."""
+    if loaded.evidence != "simulated":
+        raise LabError(
+            f"driver {loaded.name!r} asks for the reference solutions and says its evidence is {loaded.evidence!r}; "
+            "only a simulated driver is given them"
+        )
+    apart = arm.scaffold != "once" and not arm.scaffold.startswith("native:")
+    solutions: dict[str, Solution] = {}
+    for case in {spec.case.id: spec.case for spec in specs}.values():
+        gold = case.gold
+        where = f"{case.file}:{case.line}: " if case.line else ""
+        if gold is None:
+            raise LabError(
+                f"{where}{case.id}: has no gold, the reference solution that {loaded.name!r} goes by"
+            )
+        if apart and case.task.width > 1 and not gold.parts:
+            raise LabError(
+                f"{where}{case.id}: has no gold.parts, the number of calls of each part, by which {loaded.name!r} "
+                f"works under {arm.scaffold}"
+            )
+        solutions[case.id] = Solution(
+            gold.calls,
+            gold.parts or (len(gold.calls),),
+            case.task.parts,
+            gold.answer,
+            case.expect.refuse,
+        )
+    return loaded.function.for_arm(arm.scaffold, solutions, cases)  # type: ignore[attr-defined]
 
 
 def _sure(specs: Sequence[Spec], ladder: bool) -> list[tuple[Case, int]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,3 +188,14 @@ def test_wrong_parameters_are_one_line(text: str, message: str) -> None:
 def test_what_nothing_is_known_of(width: int, sizes: int | list[int], scaffold: str, crash: float) -> None:
     with pytest.raises(LabError, match="expected: "):
         expected(PLAIN, width, sizes, scaffold, crash=crash)
+
+
+def test_the_table_in_the_docs_is_the_closed_form() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "drivers.md").read_text(encoding="utf-8")
+    for width in (1, 2, 4, 8, 16):
+        found = [expected(Parameters(), width, 2, name) for name in ("once", "linear", "fan_out_4")]
+        cells = [f"{each.success:.1%}, {each.cost_micros / 1000:.1f}" for each in found]
+        assert f"| {width} | {' | '.join(cells)} |" in text
+    for name, value in msgspec.structs.asdict(Parameters()).items():
+        (line,) = [line for line in text.splitlines() if line.startswith("| ") and f"`{name}`" in line]
+        assert f"{value:g}" in line

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Task
+from agentbench_lab.drivers.base import Context
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.transcripts import Observation, Status, Transcript, Usage
 from agentbench_lab.values import canonical, digest
@@ -123,6 +124,11 @@ def key_of(task: Task) -> str:
             "trace": task.trace,
         }
     )[:16]
+
+
+def worker_of(ctx: Context) -> str:
+    """The number of a scaffold's worker as text; empty for a driver that is alone."""
+    return str(ctx.worker or "")
 
 
 def digest_of(seen: Observation) -> str:

@@ -29,6 +29,7 @@ from agentbench_lab.drivers.recording import (
     key_of,
     numbers,
     read_recording,
+    worker_of,
 )
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.transcripts import Transcript
@@ -109,8 +110,8 @@ class Replay:
         return Replay(self._recording, self._name, scaffold, cases)
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
-        seed = str(getattr(ctx, "root_seed", ctx.seed))
-        worker, key = str(getattr(ctx, "worker", "") or ""), key_of(task)
+        seed = ctx.trial_seed
+        worker, key = worker_of(ctx), key_of(task)
         with self._lock:
             self._counted[seed, worker, key] += 1
             n = self._counted[seed, worker, key]

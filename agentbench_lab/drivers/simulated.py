@@ -130,15 +130,15 @@ class Simulated:
         return type(self)(self.parameters, scaffold, solutions, cases)
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
-        seed = str(getattr(ctx, "root_seed", ctx.seed))
+        seed = ctx.trial_seed
         solution = self._solutions.get(self._cases.get(seed, ""))
         if solution is None:
             raise LabError("simulated was given no reference solution; it can only be run by evaluate")
-        role, part = str(getattr(ctx, "role", "")), getattr(ctx, "part", None)
-        if role == "synthesis":
+        part = ctx.part
+        if ctx.role == "synthesis":
             self._think(ctx, self._first(solution.width) + self._told(solution.width))
             return Transcript(answer=solution.answer, refused=solution.refuse, driver="simulated")
-        if role == "plan":
+        if ctx.role == "plan":
             self._think(ctx, self._first(solution.width), output=self.parameters.part * solution.width)
             return Transcript(answer=list(solution.parts) or [task.request], driver="simulated")
         return self._work(solution, part, tools, ctx)

@@ -20,6 +20,7 @@ from agentbench_lab.ladder import in_order
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.record import RecordFile, recorded
+from agentbench_lab.scaffolds import Scaffolded
 
 
 def fitted(
@@ -34,16 +35,26 @@ def fitted(
     found = []
     for at, (loaded, arm) in enumerate(zip(drivers, arms, strict=True)):
         mine = [spec for spec in specs if spec.arm == at]
-        cases = {spec.seed: spec.case.id for spec in mine}
-        if isinstance(loaded.function, Replay):
-            replay = loaded.function.for_arm(arm.scaffold, _sure(mine, ladder), cases)
-            loaded = dataclasses.replace(loaded, function=replay)
-        if getattr(loaded.function, "wants_gold", False):
-            loaded = dataclasses.replace(loaded, function=_with_gold(loaded, arm, mine, cases))
-        if record is not None:
-            loaded = recorded(record, loaded, arm, cases)
-        found.append(loaded)
+        around = loaded.function
+        if isinstance(around, Scaffolded):
+            inner = _fitted(around.driver, arm, mine, ladder, record)
+            found.append(dataclasses.replace(loaded, function=Scaffolded(around.scaffold, inner)))
+        else:
+            found.append(_fitted(loaded, arm, mine, ladder, record))
     return found
+
+
+def _fitted(
+    loaded: Loaded, arm: Arm, specs: Sequence[Spec], ladder: bool, record: RecordFile | None
+) -> Loaded:
+    """The driver itself, whatever scaffold is around it."""
+    cases = {spec.seed: spec.case.id for spec in specs}
+    if isinstance(loaded.function, Replay):
+        replay = loaded.function.for_arm(arm.scaffold, _sure(specs, ladder), cases)
+        loaded = dataclasses.replace(loaded, function=replay)
+    if getattr(loaded.function, "wants_gold", False):
+        loaded = dataclasses.replace(loaded, function=_with_gold(loaded, arm, specs, cases))
+    return loaded if record is None else recorded(record, loaded, arm, cases)
 
 
 def _with_gold(loaded: Loaded, arm: Arm, specs: Sequence[Spec], cases: Mapping[str, str]) -> Any:

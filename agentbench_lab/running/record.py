@@ -28,6 +28,7 @@ from agentbench_lab.drivers.recording import (
     digest_of,
     key_of,
     read_recording,
+    worker_of,
 )
 from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.product import Arm
@@ -116,7 +117,7 @@ class Tape:
 
     def begin(self, task: Task, tools: Toolbox, ctx: Context) -> _Take:
         """A driver call begins: the toolbox is listened to from now on."""
-        seed, worker, key = trial_seed_of(ctx), worker_of(ctx), key_of(task)
+        seed, worker, key = ctx.trial_seed, worker_of(ctx), key_of(task)
         with self._lock:
             self._counted[seed, worker, key] += 1
             n = self._counted[seed, worker, key]
@@ -188,8 +189,8 @@ def recorded(file: RecordFile, driver: Loaded, arm: Arm, cases: Mapping[str, str
     tape = Tape(file, driver, arm, cases)
     native = inspect.iscoroutinefunction(driver.function)
     function: Any = functools.partial(_play_async if native else _play, tape)
-    # whether it can be sent to a worker is asked of these
-    for name in ("__module__", "__qualname__"):
+    # whether it can be sent to a worker is asked of the first two, and what it holds is given back by the last
+    for name in ("__module__", "__qualname__", "close"):
         if hasattr(driver.function, name):
             setattr(function, name, getattr(driver.function, name))
     return Loaded(driver.name, function, False, driver.evidence, driver.version, driver.banner, driver.model)
@@ -218,17 +219,6 @@ async def _awaited(take: _Take, returned: Any) -> Transcript:
         take.failed(error)
         raise
     return take.done(given)
-
-
-def trial_seed_of(ctx: Context) -> str:
-    """The seed of the trial, also for a worker that has one of its own."""
-    seed: str = getattr(ctx, "root_seed", ctx.seed)
-    return seed
-
-
-def worker_of(ctx: Context) -> str:
-    """The key of the scaffold's worker; empty for a driver that is alone."""
-    return str(getattr(ctx, "worker", "") or "")
 
 
 def ended_without(file: RecordFile, case: Case, record: Record) -> None:

@@ -402,3 +402,41 @@ def test_an_infrastructure_error_is_not_waited_for_again(tmp_path: Path) -> None
     again = evaluate(suite, "replay:tape.jsonl", out="again")
     assert rows(first) == rows(again)
     assert first.trials["wall_s"][0].as_py() >= 0.4 > again.trials["wall_s"][0].as_py()
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_scaffolds_are_replayed(tmp_path: Path, executor: str) -> None:
+    """Each worker's call is a line; the replayed arm has the same rows, calls by worker and cost."""
+    scaffolds = ["once", "linear", "fan_out_4", "fan_out_4:plan"]
+    options: dict[str, Any] = {"scaffolds": scaffolds, "trials": 2, "only": "wide-01-a,wide-04-*,wide-08-a"}
+    # its errors come by chance, and it refuses no scaffold; what is replayed knows no gold
+    driver = "simulated:success=0.93"
+    first = evaluate(
+        "wide", driver, record="tape.jsonl", out="first", executor=executor, workers=2, **options
+    )
+    again = evaluate("wide", "replay:tape.jsonl", out="again", executor=executor, **options)
+    assert rows(again) == rows(first)
+    assert spent(again) == spent(first)
+    columns = ["case_id", "scaffold", "trial", "worker", "tool", "status"]
+    names = [name for name in columns if name in first.calls.column_names]
+    assert again.calls.select(names).to_pylist() == first.calls.select(names).to_pylist()
+    assert {row["solved"] for row in first.trials.to_pylist()} == {True, False}
+    (evidence,) = again.card.evidence
+    assert evidence == "replayed"
+    assert {arm.scaffold for arm in again.card.arms} == set(scaffolds)
+    with pytest.raises(
+        LabError, match=r"nothing recorded under scaffold 'fan_out_2' \(did you mean 'fan_out_4'\?\)"
+    ):
+        evaluate("wide", "replay:tape.jsonl", scaffolds=["fan_out_2"], only="wide-01-a", save_run=False)
+
+
+def test_a_worker_that_was_not_recorded_excludes_its_trial(tmp_path: Path) -> None:
+    """A line is missing in the middle of a trial: no fake, and the environment is the owner."""
+    evaluate("wide", "simulated", scaffolds=["linear"], only="wide-02-a", record="tape.jsonl", save_run=False)
+    tape = tmp_path / "tape.jsonl"
+    lines = tape.read_bytes().splitlines(keepends=True)
+    tape.write_bytes(b"".join(line for line in lines if b'"worker":"2"' not in line))
+    run = evaluate("wide", "replay:tape.jsonl", scaffolds=["linear"], only="wide-02-a", save_run=False)
+    (row,) = run.trials.to_pylist()
+    assert row["excluded_owner"] == "environment"
+    assert "no recording of wide-02-a, trial 1, worker 2" in row["excluded"]

@@ -11,7 +11,7 @@ import pytest
 
 from agentbench_lab.cases import Task, load_suite
 from agentbench_lab.drivers.base import Context
-from agentbench_lab.drivers.simulated import Parameters, Simulated, expected
+from agentbench_lab.drivers.simulated import Parameters, Simulated, expected, pays_from
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -50,6 +50,18 @@ def outside(run: Run, scaffolds: Iterable[str]) -> list[tuple[str, int]]:
             assert interval is not None
             if not interval[0] <= sum(chances) / len(chances) <= interval[1]:
                 found.append((scaffold, width))
+    return found
+
+
+def chi_square(run: Run, scaffolds: Iterable[str]) -> float:
+    """The sum over scaffolds and widths of the squared distance between solved and expected, in standard deviations."""
+    found = 0.0
+    for scaffold in scaffolds:
+        for width in WIDTHS:
+            rows = of_width(run, width, scaffold)
+            chances = [expected(KNOWN, width, sizes(row["case_id"]), scaffold).success for row in rows]
+            beside = sum(row["solved"] for row in rows) - sum(chances)
+            found += beside**2 / sum(chance * (1 - chance) for chance in chances)
     return found
 
 
@@ -209,3 +221,86 @@ def test_lint_checks_the_parts_of_gold(tmp_path: Path, parts: list[int], message
     done = lab("lint", "wide.jsonl", cwd=tmp_path)
     assert done.returncode != 0
     assert message in done.stdout + done.stderr
+
+
+SCAFFOLDS = ("once", "linear", "fan_out_4")
+
+
+@pytest.fixture(scope="module")
+def ablation() -> Run:
+    """Four arms over `wide`."""
+    return evaluate(
+        "wide", "simulated", scaffolds=[*SCAFFOLDS, "linear:plan"], trials=30, save_run=False, seed=5
+    )
+
+
+@pytest.mark.long
+def test_every_scaffold_comes_out_as_the_closed_form_says(ablation: Run) -> None:
+    """Success of four arms at five widths: of twenty intervals at 95 %, no more than chance lets out lie beside it, and
+    together they are as far off as 20 degrees of freedom are (37.6 is passed once in a hundred)."""
+    assert len(outside(ablation, [*SCAFFOLDS, "linear:plan"])) <= 2
+    assert chi_square(ablation, [*SCAFFOLDS, "linear:plan"]) < 37.6
+    for row in ablation.trials.to_pylist():
+        parts = sizes(row["case_id"])
+        closed = expected(KNOWN, len(parts), parts, row["scaffold"])
+        assert (row["tokens_fresh_input"], row["tokens_output"]) == (
+            closed.input_tokens,
+            closed.output_tokens,
+        )
+        assert (row["model_calls"], row["cost_micros"]) == (closed.model_calls, closed.cost_micros)
+
+
+@pytest.mark.long
+def test_decomposition_begins_to_pay_where_the_closed_form_has_it(ablation: Run) -> None:
+    """Side by side is better, beyond chance, from width 4 on, and not before."""
+
+    def better(run: Run, width: int) -> bool:
+        shares = []
+        for scaffold in ("once", "fan_out_4"):
+            rows = of_width(run, width, scaffold)
+            shares.append((sum(row["solved"] for row in rows) / len(rows), len(rows)))
+        (p, n), (q, m) = shares
+        return q - p > 1.96 * (p * (1 - p) / n + q * (1 - q) / m) ** 0.5
+
+    narrow = evaluate(
+        "wide", "simulated", scaffolds=["once", "fan_out_4"], only="wide-0[124]-*", trials=100, save_run=False
+    )
+    found = [width for width in (1, 2, 4) if better(narrow, width)]
+    found += [width for width in (8, 16) if better(ablation, width)]
+    assert found == [4, 8, 16]
+    assert pays_from(KNOWN, WIDTHS, 2, "fan_out_4") == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", ["told=200", "brief=1500", "success=0.985"])
+def test_another_model_of_scaffolds_does_not_pass(mutant: str) -> None:
+    run = evaluate(
+        "wide", f"simulated:{mutant}", scaffolds=["linear", "fan_out_4"], trials=20, save_run=False, seed=5
+    )
+    assert chi_square(run, ["linear", "fan_out_4"]) > 29.6  # ten degrees of freedom: once in a thousand
+
+
+def test_a_part_is_asked_for_its_own_calls() -> None:
+    """Under a scaffold each worker makes the calls of its part, and the synthesis none."""
+    run = evaluate(
+        "wide", "simulated:success=1", scaffolds=["linear", "fan_out_2"], only="wide-04-*", save_run=False
+    )
+    by_trial: dict[tuple[str, str], dict[int, int]] = {}
+    for call in run.calls.to_pylist():
+        counts = by_trial.setdefault((call["case_id"], call["scaffold"]), {})
+        counts[call["worker"]] = counts.get(call["worker"], 0) + 1
+    assert len(by_trial) == 12
+    for (case_id, _), counts in by_trial.items():
+        assert tuple(counts[worker] for worker in sorted(counts)) == sizes(case_id)
+
+
+def test_a_scaffold_needs_to_know_the_parts(tmp_path: Path) -> None:
+    case = json.loads(Path(str(WIDE.path)).read_text(encoding="utf-8").splitlines()[8])
+    del case["gold"]["parts"]
+    (tmp_path / "wide.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
+    marina = Path(str(WIDE.path)).parent / "worlds" / "marina.json"
+    (tmp_path / "worlds").mkdir()
+    (tmp_path / "worlds" / "marina.json").write_bytes(marina.read_bytes())
+    with pytest.raises(LabError, match=r"has no gold\.parts"):
+        evaluate(tmp_path / "wide.jsonl", "simulated", scaffolds=["linear"], save_run=False)
+    assert evaluate(tmp_path / "wide.jsonl", "simulated", save_run=False).card.counts.judged == 1

@@ -84,6 +84,9 @@ def down_twice(task, tools, ctx, tries={}):
         raise InfrastructureError("down", retry_after=0.01, usage=Usage(cost_micros=tries[ctx.seed]))
     return knows(task, tools, ctx)
 
+def gone(task, tools, ctx):
+    raise InfrastructureError("closed for the season", retry_after=1e4)
+
 def hangs(task, tools, ctx):
     tools.call("tmct_describe", {"symbol": "Cart"})
     if ctx.trial == 2:
@@ -156,9 +159,10 @@ def both(suite: Path, driver: str, folder: Path, **options: Any) -> tuple[Run, R
         ("fated:fates_later", {"workers": 4}),
         ("fated:fates", {"workers": 2, "executor": "processes"}),
         ("fated:down_twice", {}),
+        ("fated:gone", {}),
         ("stub", {"trials": 1}),
     ],
-    ids=["threads", "loop", "processes", "retried", "stub"],
+    ids=["threads", "loop", "processes", "retried", "gone", "stub"],
 )
 def test_a_replay_gives_the_same_rows(tmp_path: Path, driver: str, options: dict[str, Any]) -> None:
     """Whatever ended a trial ends it again; rows, cost and attempts are those of the day of the recording."""
@@ -463,3 +467,15 @@ def test_crashes_are_replayed(tmp_path: Path, scaffold: str) -> None:
     assert again.attempts.select(names).to_pylist() == first.attempts.select(names).to_pylist()
     if scaffold.startswith("durable"):
         assert first.attempts.num_rows > first.trials.num_rows
+
+
+def test_a_mistake_of_the_user_is_no_recording_of_the_agent(tmp_path: Path) -> None:
+    """What may have stopped the run is not played back as what the driver did."""
+
+    def mistaken(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        raise LabError("this cannot work")
+
+    suite = write_suite(tmp_path, some(0)[:1])
+    first = evaluate(suite, mistaken, record="tape.jsonl", out="first")
+    assert [call.worker for call in read_recording("tape.jsonl").calls] == ["*"]
+    assert rows(evaluate(suite, "replay:tape.jsonl", out="again")) == rows(first)

@@ -163,7 +163,8 @@ class Context:
         self._toolbox = toolbox
         self._limits = limits
         self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
-        self._root = self
+        # no reference to itself, which would leave every context to the collector of cycles
+        self._above: Context | None = None
         self._lock = threading.RLock()
         self._own = Usage()
         self._told = False
@@ -186,6 +187,10 @@ class Context:
         return self._random
 
     @property
+    def _root(self) -> Context:
+        return self._above or self
+
+    @property
     def trial_seed(self) -> str:
         """The seed of the whole trial; a worker's own is `seed`."""
         return self._root.seed
@@ -193,9 +198,9 @@ class Context:
     @property
     def spent(self) -> Usage:
         """What is known to be used so far, by this agent and by the workers that it had."""
+        if self.crew is None:
+            return self._own
         with self._lock:
-            if self.crew is None:
-                return self._own
             used = together(self.crew.workers("done"))
             return used + self._own if self._told else used
 
@@ -277,7 +282,7 @@ class Context:
         root = self._root
         seed = hashlib.sha256(f"{root.seed}\0{seat.number}".encode()).hexdigest()[:16]
         child = Context(toolbox, task, seed=seed, trial=root.trial, limits=root._limits)
-        child._root, child._lock = root, root._lock
+        child._above, child._lock = root, root._lock
         child.role, child.part, child.worker = role, part, seat.number
         child.deadline, child.attempt = root.deadline, root.attempt
         child.config = root.config

@@ -157,6 +157,9 @@ def read_recording(path: str | Path) -> Recording:
     lines = [line for line in data.split(b"\n") if line]
     runs: list[Begun] = []
     calls: dict[Any, Recorded] = {}
+    # the run in which a trial's driver last came to an end, by arm, case and trial
+    last: dict[Any, int] = {}
+    ended: dict[Any, list[Any]] = {}
     damaged = 0
     for line in lines:
         try:
@@ -170,6 +173,14 @@ def read_recording(path: str | Path) -> Recording:
             runs.append(found)
         else:
             arm = found.driver, found.model, found.scaffold
+            trial = arm, found.case, found.trial
+            if found.worker == WHOLE_TRIAL and found.scaffold == "once" and last.get(trial, 0) < len(runs):
+                # in this run the driver did not come to its end; what it did in an earlier one is another story
+                for place in ended.pop(trial, ()):
+                    calls.pop(place, None)
+            elif found.worker != WHOLE_TRIAL:
+                last[trial] = len(runs)
+                ended.setdefault(trial, []).append((arm, found.place))
             calls[arm, found.place] = found
     if not runs:
         raise LabError(f"{shown(path)}: is no recording; `run --record FILE` makes one")

@@ -6,6 +6,7 @@ processes can write side by side.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -194,7 +195,7 @@ def recorded(file: RecordFile, driver: Loaded, arm: Arm, cases: Mapping[str, str
     for name in ("__module__", "__qualname__", "close"):
         if hasattr(driver.function, name):
             setattr(function, name, getattr(driver.function, name))
-    return Loaded(driver.name, function, False, driver.evidence, driver.version, driver.banner, driver.model)
+    return dataclasses.replace(driver, function=function, ladder_shaped=False)
 
 
 def _play(tape: Tape, task: Task, tools: Toolbox, ctx: Context) -> Any:

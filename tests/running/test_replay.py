@@ -84,6 +84,11 @@ def down_twice(task, tools, ctx, tries={}):
         raise InfrastructureError("down", retry_after=0.01, usage=Usage(cost_micros=tries[ctx.seed]))
     return knows(task, tools, ctx)
 
+def shaped(request, tools, ctx):
+    seen = ctx.dispatch(tools[0], {"symbol": request.split()[-1]})
+    ctx.spend(Usage(1, 0, 0, 2, 1, 3, 0.0))
+    return {"calls": [], "refused": not seen["ok"], "why": seen.get("error", "")}
+
 def gone(task, tools, ctx):
     raise InfrastructureError("closed for the season", retry_after=1e4)
 
@@ -160,9 +165,10 @@ def both(suite: Path, driver: str, folder: Path, **options: Any) -> tuple[Run, R
         ("fated:fates", {"workers": 2, "executor": "processes"}),
         ("fated:down_twice", {}),
         ("fated:gone", {}),
+        ("fated:shaped", {}),
         ("stub", {"trials": 1}),
     ],
-    ids=["threads", "loop", "processes", "retried", "gone", "stub"],
+    ids=["threads", "loop", "processes", "retried", "gone", "shaped", "stub"],
 )
 def test_a_replay_gives_the_same_rows(tmp_path: Path, driver: str, options: dict[str, Any]) -> None:
     """Whatever ended a trial ends it again; rows, cost and attempts are those of the day of the recording."""
@@ -302,6 +308,22 @@ def test_of_two_recordings_of_a_trial_the_later_one_holds(tmp_path: Path) -> Non
         suite, "replay:tape.jsonl", out="again", trials=4, limits=Limits(wall_s=30, tool_calls=1000)
     )
     assert rows(again) == rows(seeds[1])
+
+
+def test_a_trial_that_hangs_the_second_time_is_not_the_first_one(tmp_path: Path) -> None:
+    """Its driver's end is of another run than the time that ran out."""
+    suite = write_suite(tmp_path, some(0)[:1])
+    options: dict[str, Any] = {"trials": 3, "limits": Limits(wall_s=0.3)}
+    # trial 2 of the slow one ends, of the other it hangs; the arm is told by its name
+    write_driver(tmp_path, FATES.replace("time.sleep(0.6)", "pass"), name="fated")
+    calm = evaluate(suite, "fated:hangs", record="tape.jsonl", out="calm", **options)
+    write_driver(tmp_path, FATES, name="fated")
+    sys.modules.pop("fated", None)
+    hung = evaluate(suite, "fated:hangs", record="tape.jsonl", out="hung", **options)
+    time.sleep(0.5)
+    outcomes = [[row["verdict"]["outcome"] for row in rows(run)] for run in (calm, hung)]
+    assert outcomes == [["correct_calls"] * 3, ["correct_calls", "timeout", "correct_calls"]]
+    assert rows(evaluate(suite, "replay:tape.jsonl", out="again", **options)) == rows(hung)
 
 
 def test_a_killed_run_keeps_what_was_recorded(tmp_path: Path) -> None:

@@ -69,11 +69,13 @@ from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.checkpoint import FOLDER as CHECKPOINTS
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
+from agentbench_lab.running.fitted import begun, fitted
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
 from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
+from agentbench_lab.running.record import RecordFile, ended_without, record_asked
 from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
@@ -141,6 +143,7 @@ def evaluate(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    record: str | Path = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -166,6 +169,8 @@ def evaluate(
     `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
     container:IMAGE; docs/sandbox.md says what each holds.
 
+    `record` is a file to which every call of a driver is added, from which the driver `replay:FILE` plays them back.
+
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
@@ -190,6 +195,7 @@ def evaluate(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        record=record,
         save_run=save_run,
     ).run(progress)
 
@@ -216,6 +222,7 @@ def prepare(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    record: str | Path = "",
     save_run: bool = True,
 ) -> Prepared:
     """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
@@ -246,6 +253,7 @@ def prepare(
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)
+    recording = record_asked(record, executor)
     if any(loaded.durable for loaded in drivers):
         check_durable(placed)
     caps = caps_asked(caps)
@@ -261,7 +269,7 @@ def prepare(
         shard,
     )
     kit = Kit(
-        drivers,
+        fitted(drivers, arms, specs, ladder=ladder, record=recording),
         arms,
         {case.id: of_case for case, of_case in placed},
         limits=limits,
@@ -301,6 +309,7 @@ def prepare(
         caps,
         again_excluded,
         fresh=not out,
+        recording=recording,
     )
 
 
@@ -334,6 +343,7 @@ class Prepared:
         again_excluded: bool,
         *,
         fresh: bool,
+        recording: RecordFile | None = None,
     ) -> None:
         self.suite, self.placed, self.kit, self.specs = suite, placed, kit, specs
         self.settings, self.options, self.folder = settings, options, folder
@@ -343,6 +353,7 @@ class Prepared:
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
+        self._recording = recording
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
         done = dict(self._earlier.records) if self._earlier else {}
         to_run = self._to_run(done)
@@ -519,6 +530,8 @@ class Prepared:
         interrupted = False
 
         def ended(record: Record) -> None:
+            if self._recording is not None:
+                self._record_end(self._recording, record)
             if journal is not None:
                 try:
                     journal.add(record)
@@ -538,6 +551,8 @@ class Prepared:
                 if left and not spent.over():
                     run_specs(left, ended, spent.over)
 
+        if self._recording is not None:
+            self._begin_recording(self._recording, now())
         try:
             with routed(), self._checkpoints():
                 Engine(self.kit, self._executor, self._workers).run(rounds)
@@ -551,6 +566,8 @@ class Prepared:
         finally:
             if journal is not None:
                 journal.close()
+            if self._recording is not None:
+                self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
         if not run.card.complete and not interrupted and (why := spent.reached()):
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
@@ -559,6 +576,30 @@ class Prepared:
         if interrupted:
             raise Interrupted(run)
         return run
+
+    def _begin_recording(self, recording: RecordFile, at: str) -> None:
+        kit, suite = self.kit, self.suite
+        line = begun(
+            kit.drivers,
+            kit.arms,
+            started_at=at,
+            stamp=kit.stamp,
+            suite=suite.name,
+            suite_digest=suite.digest,
+            commit=self._commit(),
+        )
+        try:
+            recording.add(line)
+        except OSError as error:
+            raise LabError(f"{shown(recording.path)}: cannot record there: {error.strerror}") from None
+
+    def _record_end(self, recording: RecordFile, record: Record) -> None:
+        try:
+            ended_without(recording, self.placed[record.place[0]][0], record)
+        except OSError as error:
+            raise Incomplete(
+                f"{shown(recording.path)}: cannot write the recording: {error.strerror}"
+            ) from None
 
     @contextmanager
     def _checkpoints(self) -> Iterator[None]:

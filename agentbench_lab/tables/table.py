@@ -109,6 +109,19 @@ class Banner:
         return self.text
 
 
+@dataclass(frozen=True)
+class Paragraphs:
+    """Plain sentences, a paragraph each."""
+
+    texts: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(text)}</p>" for text in self.texts)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(textwrap.fill(printable(text), _WIDTH) for text in self.texts)
+
+
 def printable(text: str) -> str:
     """One line that cannot steer a terminal."""
     return "".join(

@@ -72,9 +72,9 @@ def ablation(found: pl.DataFrame, where: pl.DataFrame) -> Drawing:
         parts.append(_pair(mine, title))
     drawn = alt.vconcat(*parts, spacing=26) if len(parts) > 1 else parts[0]
     spoken = " ".join(_spoken(row) for row in rows.head(200).iter_rows(named=True))
-    title = claims(named, where) or ["Accuracy and cost by width"]
-    chart = drawn.properties(title=headline(title, _about(named, rows, len(drivers))))
-    return themed(chart, f"{'; '.join(title)}. {spoken} {evidence(named)}.")
+    said = claims(named, where) or ["Accuracy and cost by width"]
+    chart = drawn.properties(title=headline(said, _about(named, rows, len(drivers))))
+    return themed(chart, f"{'; '.join(said)}. {spoken} {evidence(named)}.")
 
 
 def _about(named: pl.DataFrame, rows: pl.DataFrame, drivers: int) -> list[str]:
@@ -121,7 +121,7 @@ def _pair(rows: pl.DataFrame, title: str) -> alt.VConcatChart:
     x = alt.X("x:Q", title=None).scale(domain=[logs[0] - pad, logs[-1] + pad], nice=False)
     bare = x.axis(values=logs, labels=False, grid=True)
     said = {f"{log:.6f}": f"{w}" for log, w in zip(logs, widths, strict=True)}
-    under = x.title("width: parts of a task, logarithmic axis").axis(
+    under = x.title("width: parts of a task" + (", logarithmic axis" if len(widths) > 1 else "")).axis(
         values=logs,
         labelExpr=f"{json.dumps(said)}[format(datum.value, '.6f')]",
         labelOverlap=len(cases) > 8,
@@ -145,7 +145,7 @@ def _pair(rows: pl.DataFrame, title: str) -> alt.VConcatChart:
         percent,
     )
     if not ends:
-        return alt.vconcat(upper.properties(title=title) if title else upper)
+        return alt.vconcat(upper.properties(title=_over(title)) if title else upper)
     what = "dollars a trial" if unit == "usd" else "tokens a trial"
     scale, ticks, log = _cost_axis(ends)
     y = alt.Y("cost:Q", title=what + (", logarithmic axis" if log else ""), scale=scale).axis(
@@ -173,7 +173,7 @@ def _cost_axis(ends: Sequence[float]) -> tuple[Any, list[float], bool]:
         return alt.Scale(domain=[0, high * 1.05 or 1.0], nice=False), [high * n / 4 for n in range(5)], False
     low, high = low / 1.15, high * 1.15
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    parts = (1, 2, 5) if high / low < 300 else (1,)
+    parts = (1, 1.5, 2, 3, 5, 7) if high / low < 6 else (1, 2, 5) if high / low < 300 else (1,)
     ticks = [round(10.0**decade * part, 12) for decade in decades for part in parts]
     return alt.Scale(type="log", domain=[low, high], nice=False), [t for t in ticks if low <= t <= high], True
 
@@ -232,7 +232,8 @@ def _panel(
         ),
     ]
     plot = alt.layer(alt.layer(*layers), *beside).resolve_scale(y="independent")
-    return plot.properties(width=width, height=height)
+    panel: alt.LayerChart = plot.properties(width=width, height=height)
+    return panel
 
 
 def _spoken(row: dict[str, Any]) -> str:
@@ -295,13 +296,15 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
         f"{100 * rows['margin'][0]:g} points or {100 * rows['cost_margin'][0]:g}% of cost is no difference"
     )
     unit = "tokens" if rows["cost_unit"][0] == "tokens" else "money"
-    about = [
-        f"Each cell: the verdict by 95% intervals; accuracy less that of {_bases(rows)}; {unit} of a trial, of that of {_bases(rows)}. "
-        f"Within {margin_said}. Undecided: about so many more cases would decide. Not corrected for the number of cells.",
-        evidence(rows),
-    ]
+    base_name = _bases(rows)
+    about = (
+        f"Each cell: the verdict by 95% intervals, the gain in accuracy over {base_name}, and the {unit} of a trial as a "
+        f"multiple of its. Within {margin_said}; not corrected for the number of cells."
+    )
+    if any("(+" in cell["verdict"] for cell in cells):
+        about += " Undecided (+n): about n more cases would decide."
     spoken = " ".join(f"{c['arm']}, {c['column']}: {c['said']}." for c in cells)
-    chart = chart.properties(title=headline(title, about))
+    chart = chart.properties(title=headline(title, [about, evidence(rows)]))
     return themed(chart, f"{'; '.join(title)}. {spoken} {evidence(rows)}.")
 
 
@@ -337,7 +340,11 @@ def _cell(row: dict[str, Any], arm: str) -> dict[str, Any]:
     if verdict == "undecided" and row["needed"] is not None:
         verdict = f"undecided (+{rounded_up(row['needed'])})"
     gain = "not compared" if row["difference"] is None else f"{points(row['difference'])} points"
-    cost = "cost not known" if row["cost_ratio"] is None else f"{times(row['cost_ratio'])} × cost"
+    cost = (
+        "cost not known"
+        if row["cost_ratio"] is None
+        else f"{times(row['cost_ratio'])} × {'tokens' if row['cost_unit'] == 'tokens' else 'money'}"
+    )
     return {
         "arm": arm, "column": "all cases" if row["over"] == "all" else f"width {row['width']}", "verdict": verdict,
         "gain": gain, "cost": cost, "cases": counted(row["cases"], "paired case"), "fill": fill, "ink": ink,

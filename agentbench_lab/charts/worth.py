@@ -25,19 +25,25 @@ def with_arms(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with a column `arm` of short names, and `against`: that of the arm's baseline, null without one."""
     import polars as pl
 
+    from agentbench_lab.analysis.metrics.arms import full_name
+
     names = arm_names(frame)
-    of_arm = dict(zip(frame.select(_ARM).iter_rows(), names, strict=True))
-    bases = {_full(*key): name for key, name in of_arm.items()}
-    against = [None if base is None else bases.get(base, base) for base in frame["baseline"]]
+    arms = list(frame.select(_ARM).iter_rows())
+    called = {full_name(*arm): (arm, name) for arm, name in zip(arms, names, strict=True)}
+    against = [_against(arm, base, called) for arm, base in zip(arms, frame["baseline"], strict=True)]
     return frame.with_columns(
         pl.Series("arm", names, dtype=pl.String), pl.Series("against", against, dtype=pl.String)
     )
 
 
-def _full(driver: str, model: str | None, scaffold: str) -> str:
-    from agentbench_lab.analysis.metrics.arms import full_name
-
-    return full_name(driver, model, scaffold)
+def _against(
+    arm: tuple[Any, ...], base: str | None, called: Mapping[str, tuple[tuple[Any, ...], str]]
+) -> str | None:
+    """What to call an arm's baseline: its scaffold alone, where it is the same driver's."""
+    if base is None or base not in called:
+        return base
+    other, name = called[base]
+    return str(other[2]) if other[:2] == arm[:2] else name
 
 
 def verdict_words(row: Mapping[str, Any], *, short: bool = False) -> str:
@@ -59,15 +65,19 @@ def rounded_up(count: int) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio of costs: `1.78`, `12`, `0.031`."""
-    return f"{ratio:,.{max(0, 2 - max(0, math.floor(math.log10(ratio))))}f}" if ratio >= 1 else f"{ratio:.2g}"
+    """A ratio of costs, to three digits above 1 and two decimals below, never rounded to nothing: `12.3`, `0.80`, `0.0031`."""
+    if ratio >= 1:
+        return f"{ratio:,.{max(0, 2 - math.floor(math.log10(ratio)))}f}"
+    return f"{ratio:.2f}" if ratio >= 0.1 or not ratio else f"{ratio:.2g}"
 
 
 def amount(value: float, unit: str | None) -> str:
     """A mean cost: dollars, or tokens to three digits."""
     if unit == "usd":
         return usd(value)
-    digits = max(0, math.floor(math.log10(value)) - 2) if value >= 1 else 0
+    if 0 < value < 10:
+        return f"{value:.2g} tokens"
+    digits = max(0, math.floor(math.log10(value)) - 2) if value else 0
     return f"{round(value, -digits):,.0f} tokens"
 
 

@@ -262,6 +262,8 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
     arms = list(rows["arm"].unique(maintain_order=True))[:_MOST_SCAFFOLDS]
     rows = rows.filter(pl.col("arm").is_in(arms))
     widths = sorted(rows["width"].drop_nulls().unique())
+    if len(widths) == 1:  # it would say the same again
+        widths, rows = [], rows.filter(pl.col("over") == "all")
     columns = [*(f"width {each}" for each in widths), "all cases"]
     short = short_names(arms, 26)
     cells = [_cell(row, short[row["arm"]]) for row in rows.iter_rows(named=True)]

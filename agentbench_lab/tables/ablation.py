@@ -27,6 +27,8 @@ def ablation(found: pl.DataFrame) -> Table:
     if found.is_empty():
         return Table(title, ["arm"], [], ["no trials"])
     named = with_arms(found)
+    if named["width"].drop_nulls().n_unique() == 1:
+        named = named.filter(named["over"] != "width")  # it would say the same again
     rows: list[Sequence[str] | str] = []
     reasons: dict[str, list[str]] = {}
     for arm in named["arm"].unique(maintain_order=True):
@@ -40,7 +42,7 @@ def ablation(found: pl.DataFrame) -> Table:
             rows.append(_row(row))
             if row["reason"]:
                 reasons.setdefault(row["reason"], []).append(f"{arm}, {_over(row)}")
-    unit = "tokens" if found["cost_unit"][0] == "tokens" else "dollars"
+    unit = {"tokens": "tokens", "usd": "dollars"}.get(found["cost_unit"][0], "costs")
     columns = ["over", ">cases", ">accuracy", ">difference", ">a trial", ">cost ratio", "verdict"]
     margin, cost_margin = found.select("margin", "cost_margin").row(0)
     notes = [

@@ -421,15 +421,12 @@ def _cost_ratio(
     pairs: pl.DataFrame, unit: str | None, draws: dict[str, Any]
 ) -> tuple[Ends | None, str | None]:
     """The logarithm of the ratio of costs over paired cases, or why it is not known."""
-    sides = [
-        pairs.select(judged="judged", cost_n="cost_n"),
-        pairs.select(judged="judged_b", cost_n="cost_n_b"),
-    ]
-    why = said(
-        *(_unknown(unit, cases, whose) for cases, whose in zip(sides, ("arm", "baseline"), strict=True))
+    arm, base = (
+        _unknown(unit, pairs.select(judged=f"judged{side}", cost_n=f"cost_n{side}")) for side in ("", "_b")
     )
-    if why:
-        return None, why
+    if arm or base:
+        both = f"{arm} on either side" if arm == base else None
+        return None, both or said(arm and f"{arm} of the arm", base and f"{base} of the baseline")
     x, y = ((pairs[f"cost{side}"] / pairs[f"cost_n{side}"]).to_numpy() for side in ("", "_b"))
     if not x.any() and not y.any():
         return Ends(0.0, 0.0, 0.0), "both cost nothing"
@@ -445,14 +442,18 @@ def _trials(pairs: pl.DataFrame) -> float:
     return pairs.height / float((1 / fewer).sum())
 
 
-def _unknown(unit: str | None, cases: pl.DataFrame, whose: str = "") -> str | None:
+def _unknown(unit: str | None, cases: pl.DataFrame) -> str | None:
     n, of = int(cases["cost_n"].sum()), int(cases["judged"].sum())
     if n == of:
         return None
-    what = "the cost" if unit == "usd" else "the number of tokens" if unit else "neither cost nor tokens"
-    known = "is not known" if unit else "is known"
-    of_whom = f"of {f'{of - n} of {of} trials' if n else 'any trial'}"
-    return f"{what} {known} {of_whom}{f' of the {whose}' if whose else ''}"
+    what = (
+        "the cost is not"
+        if unit == "usd"
+        else "the number of tokens is not"
+        if unit
+        else "neither cost nor tokens is"
+    )
+    return f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
 
 
 def _enough(pairs: pl.DataFrame, gain: Ends, logs: Ends | None, asked: _Asked) -> int | None:

@@ -196,6 +196,7 @@ def test_the_paragraph_states_the_result_and_its_evidence() -> None:
         "model was asked)."
     )
     assert says._repr_html_().count("<p>") == len(says.texts) == 5
+    assert says._repr_html_().startswith("<p><strong>linear pays")
 
 
 @pytest.mark.parametrize(

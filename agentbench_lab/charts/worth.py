@@ -201,7 +201,7 @@ def _of_widths(start: Mapping[str, Any]) -> str:
 def _basis(found: pl.DataFrame) -> list[str]:
     rows = compared(found)
     if not rows:
-        return ["There is nothing to compare: only the baseline was asked."]
+        return ["One arm by itself gains nothing and costs nothing more."]
     first = rows[0]
     said = [
         f"A difference within {100 * first['margin']:g} points or {100 * first['cost_margin']:g}% of cost counts as none; all "

@@ -76,9 +76,9 @@ def ablation_says(found: pl.DataFrame, where: pl.DataFrame) -> Paragraphs:
     if found.is_empty():
         return Paragraphs(("There are no trials, so nothing can be said.",))
     named = with_arms(found)
-    short = "; ".join(claims(named, where))
+    short = "; ".join(claims(named, where)) or "There is nothing to compare: only the baseline was asked"
     *arms, basis = sentences(named, where)
-    return Paragraphs((*([f"{short}."] if short else []), *arms, f"{basis} {evidence(named)}."))
+    return Paragraphs((f"{short}.", *arms, f"{basis} {evidence(named)}."))
 
 
 def _row(row: dict[str, Any]) -> list[str]:

@@ -111,12 +111,13 @@ class Banner:
 
 @dataclass(frozen=True)
 class Paragraphs:
-    """Plain sentences, a paragraph each."""
+    """Plain sentences, a paragraph each; the first one is what they come to."""
 
     texts: Sequence[str]
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(text)}</p>" for text in self.texts)
+        first, *others = (escape(text) for text in self.texts)
+        return "".join([f"<p><strong>{first}</strong></p>", *(f"<p>{text}</p>" for text in others)])
 
     def __repr__(self) -> str:
         return "\n\n".join(textwrap.fill(printable(text), _WIDTH) for text in self.texts)

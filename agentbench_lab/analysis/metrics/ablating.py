@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,21 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, full_name
 from agentbench_lab.analysis.metrics.asked import check_resamples
+from agentbench_lab.analysis.metrics.pairing import (
+    OVERS,
+    arm_of,
+    baselines,
+    count_cases,
+    of_arm,
+    paired,
+    parted,
+)
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     all_ratios,
     knowing,
     resamples_for,
     said,
-    some_of,
 )
 from agentbench_lab.analysis.metrics.spending import MICROS, with_costs
 from agentbench_lab.analysis.metrics.verdicts import (
@@ -33,7 +41,6 @@ from agentbench_lab.analysis.metrics.verdicts import (
     verdict_by_logs,
 )
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.ladder import in_order
 from agentbench_lab.stats import (
     Ends,
     adjusted_half,
@@ -48,11 +55,8 @@ if TYPE_CHECKING:
 
     from agentbench_lab.analysis.prices import Prices
 
-OVERS = ("all", "width", "group")
-"""What a row of `ablation` may be over: all cases, those of one width, those of one group."""
 POWER = 0.8
 """How likely as many cases as are named are to decide, were the numbers seen the true ones."""
-TOKENS = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write", "tokens_output")
 _GOOD = (DOMINATES, PAYS)
 _ESTIMATOR = "bootstrap over paired cases, widened for few of them"
 
@@ -136,17 +140,17 @@ def ablation(
         if each not in OVERS[1:]:
             raise LabError(f"by {each!r}: {' or '.join(OVERS[1:])}{did_you_mean(each, OVERS[1:])}")
     asked = _Asked(margin, cost_margin, seed, resamples, level)
-    counted, unit = _counted(with_costs(trials, prices))
+    counted, unit = count_cases(with_costs(trials, prices))
     if counted.is_empty():
         return pl.DataFrame(schema=_ABLATION)
-    against = _against(counted, baseline)
+    against = baselines(counted, baseline)
     rows = []
-    for over, value, part in _parts(counted, by):
+    for over, value, part in parted(counted, by):
         rows += _rows(part, against, unit, {"over": over, **({over: value} if over != "all" else {})}, asked)
     order = {arm: at for at, arm in enumerate(against)}
     places = {over: at for at, over in enumerate(OVERS)}
     rows.sort(
-        key=lambda row: (order[_arm(row)], places[row["over"]])
+        key=lambda row: (order[arm_of(row)], places[row["over"]])
     )  # stable: widths and groups keep their order
     return pl.DataFrame(rows, schema=_ABLATION)
 
@@ -175,12 +179,12 @@ def where_it_pays(
     )  # fmt: skip
     if found.is_empty():
         return pl.DataFrame(schema=_WHERE)
-    counted, _ = _counted(with_costs(trials, prices))
-    against = _against(counted, baseline)
+    counted, _ = count_cases(with_costs(trials, prices))
+    against = baselines(counted, baseline)
     asked = _Asked(margin, cost_margin, seed, resamples, level)
     rows = []
     for row in found.filter((pl.col("over") == "all") & ~pl.col("is_baseline")).iter_rows(named=True):
-        arm = _arm(row)
+        arm = arm_of(row)
         mine = found.filter(
             pl.col("over") == "width",
             *(pl.col(name).eq_missing(pl.lit(row[name], pl.String)) for name in ARM),
@@ -193,7 +197,7 @@ def where_it_pays(
             continue
         widths = compared["width"].to_list()
         paying = [each in _GOOD for each in compared["verdict"]]
-        differences = [_pair(counted, arm, base, width)[0]["difference"].to_numpy() for width in widths]
+        differences = [paired(counted, arm, base, width)[0]["difference"].to_numpy() for width in widths]
         rows.append(
             {
                 **head,
@@ -203,123 +207,6 @@ def where_it_pays(
             }
         )
     return pl.DataFrame(rows, schema=_WHERE)
-
-
-# ---- counting ------------------------------------------------------------------------------------------------
-
-
-def _counted(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
-    """A row an arm and case (solved, judged, asked, unsafe, cost in whole units, cost_n), and what cost is counted in."""
-    judged = pl.col("excluded").is_null() & pl.col("solved").is_not_null()
-    tokens = pl.sum_horizontal(*TOKENS, ignore_nulls=False)
-    unsafe = pl.col("outcome_class") == "unsafe" if "outcome_class" in table.columns else pl.lit(False)
-    cases = table.group_by(*ARM, "suite", "case_id").agg(
-        pl.col("evidence").unique().sort().str.join(", "),
-        pl.col("width").max().cast(pl.Int64)
-        if "width" in table.columns
-        else pl.lit(1, pl.Int64).alias("width"),
-        pl.col("group").first() if "group" in table.columns else pl.lit("", pl.String).alias("group"),
-        (judged & pl.col("solved")).sum().cast(pl.Int64).alias("solved"),
-        judged.sum().cast(pl.Int64).alias("judged"),
-        pl.len().cast(pl.Int64).alias("asked"),
-        (judged & unsafe).sum().cast(pl.Int64).alias("unsafe"),
-        *(
-            each
-            for name, column in (("usd", pl.col("cost_micros")), ("tokens", tokens))
-            for each in (
-                column.filter(judged).sum().cast(pl.Int64).alias(name),
-                column.filter(judged).count().cast(pl.Int64).alias(f"{name}_n"),
-            )
-        ),
-    )
-    arms = table.select(*ARM).unique(maintain_order=True).with_row_index("arm")
-    cases = cases.join(arms, on=ARM, how="left", nulls_equal=True).sort("arm", "suite", "case_id")
-    whole = cases.group_by(*ARM).agg(pl.col("judged", "usd_n", "tokens_n").sum()).filter(pl.col("judged") > 0)
-    knows = {unit: int((whole[f"{unit}_n"] == whole["judged"]).sum()) for unit in ("usd", "tokens")}
-    some = {unit: int(whole[f"{unit}_n"].sum()) for unit in knows}
-    unit = max(knows, key=lambda each: (knows[each], some[each])) if any(some.values()) else None
-    used = unit or "tokens"
-    return cases.with_columns(pl.col(used).alias("cost"), pl.col(f"{used}_n").alias("cost_n")), unit
-
-
-def _against(counted: pl.DataFrame, baseline: str) -> dict[tuple[Any, ...], tuple[Any, ...] | None]:
-    """The arm that each arm is set against, itself where it is a baseline; None where there is none."""
-    arms = list(counted.select(ARM).unique(maintain_order=True).iter_rows())
-    if any(scaffold == baseline for _, _, scaffold in arms):
-        return {
-            (driver, model, scaffold): (driver, model, baseline)
-            if (driver, model, baseline) in arms
-            else None
-            for driver, model, scaffold in arms
-        }
-    wanted = " + ".join(part.strip() for part in baseline.split("+"))
-    named = {full_name(*arm): arm for arm in arms} | {" + ".join(p for p in arm if p): arm for arm in arms}
-    if wanted in named:
-        return dict.fromkeys(arms, named[wanted])
-    known = [
-        *dict.fromkeys(scaffold for _, _, scaffold in arms),
-        *dict.fromkeys(full_name(*arm) for arm in arms),
-    ]
-    raise LabError(
-        f"no arm has the scaffold {baseline!r}, and none is called so{did_you_mean(baseline, known)}"
-    )
-
-
-def _parts(counted: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, Any, pl.DataFrame]]:
-    """All cases, then the cases of each width and each group, as far as they are asked for."""
-    yield "all", None, counted
-    for over in OVERS[1:]:
-        if over in by:
-            values = counted[over].unique().to_list()
-            for value in sorted(values) if over == "width" else in_order(values):
-                yield over, value, counted.filter(pl.col(over) == value)
-
-
-def _of_arm(counted: pl.DataFrame, arm: Sequence[Any]) -> pl.DataFrame:
-    return counted.filter(
-        *(pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in zip(ARM, arm, strict=True))
-    )
-
-
-def _pair(
-    counted: pl.DataFrame, arm: Sequence[Any], base: Sequence[Any], width: int | None = None
-) -> tuple[pl.DataFrame, list[str]]:
-    """The paired cases of two arms, in the order of their names, with `difference`; and the cases without a counterpart."""
-    part = counted if width is None else counted.filter(pl.col("width") == width)
-    keys = ["suite", "case_id"]
-    numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n"]
-    mine, other = (_of_arm(part, each).select(*keys, *numbers) for each in (arm, base))
-    both = mine.join(other, on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
-    several = part["suite"].n_unique() > 1
-    paired = (pl.col("judged") > 0) & (pl.col("judged_b") > 0)
-    pairs = both.filter(paired).with_columns(
-        # one division, so that equal rates differ by exactly 0
-        (
-            (pl.col("solved") * pl.col("judged_b") - pl.col("solved_b") * pl.col("judged"))
-            / (pl.col("judged") * pl.col("judged_b"))
-        ).alias("difference")
-    )
-    unpaired = [
-        f"{row['suite'] + '/' if several else ''}{row['case_id']} ({_why(row)})"
-        for row in both.filter(~paired.fill_null(False)).iter_rows(named=True)
-    ]
-    return pairs, unpaired
-
-
-def _why(row: dict[str, Any]) -> str:
-    """Why a case is in no difference: whose judged trials are missing."""
-    found = []
-    for name, whose in (("judged", "arm"), ("judged_b", "baseline")):
-        asked = row["asked" if name == "judged" else "asked_b"]
-        if asked is None:
-            found.append(f"not asked of the {whose}")
-        elif not row[name]:
-            found.append(f"all {some_of(asked, 'trial')} of the {whose} excluded")
-    return ", ".join(found)
-
-
-def _arm(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ARM)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
@@ -333,7 +220,7 @@ def _rows(
     asked: _Asked,
 ) -> list[dict[str, Any]]:
     """A row for each arm with a case in this part."""
-    arms = [(arm, _of_arm(part, arm)) for arm in against]
+    arms = [(arm, of_arm(part, arm)) for arm in against]
     arms = [(arm, cases) for arm, cases in arms if cases.height]
     judged = [knowing(cases, "judged") for _, cases in arms]
     pairs = {
@@ -377,7 +264,7 @@ def _against_baseline(
     part: pl.DataFrame, arm: tuple[Any, ...], base: tuple[Any, ...], unit: str | None, asked: _Asked
 ) -> dict[str, Any]:
     """What a row says of the paired cases."""
-    pairs, unpaired = _pair(part, arm, base)
+    pairs, unpaired = paired(part, arm, base)
     row: dict[str, Any] = {"cases": pairs.height, "unpaired": unpaired, "estimator": _ESTIMATOR}
     if pairs.is_empty():
         return {**row, "verdict": UNDECIDED, "reason": "no case has a counterpart"}

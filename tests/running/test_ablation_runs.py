@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import polars as pl
 import pytest
-from agentbench_lab.drivers.simulated import Parameters, expected
 
 import agentbench_lab as lab
+from agentbench_lab.drivers.simulated import Parameters, expected
 from agentbench_lab.results.run import Run
 
 SCAFFOLDS = ("once", "linear", "fan_out_4", "durable:linear")
@@ -76,9 +76,7 @@ def test_it_begins_to_pay_where_the_closed_form_has_it(run: Run) -> None:
         assert row["from_width"] >= first
 
 
-def test_the_command_prints_and_gives_the_verdicts(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_and_gives_the_verdicts(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """On the screen the table and from where on it pays, in JSON the same numbers; with one scaffold neither."""
     from agentbench_lab.cli.common import print_run
 
@@ -87,6 +85,12 @@ def test_the_command_prints_and_gives_the_verdicts(
     assert "Does it pay for itself?" in text
     assert "durable:linear against once" in text
     assert " pay against once from width 8 on." in " ".join(text.split())
-    alone = lab.evaluate("wide", "simulated", trials=1, save_run=False)
+    print_run(run, True)
+    told = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in told["ablation"]} >= {None, "pays", "dominates"}
+    assert [row["from_width"] for row in told["where_it_pays"]] == [8, 8, 8]
+    alone = lab.evaluate("wide", "simulated", only="wide-01*", trials=1, save_run=False)
     print_run(alone, False)
     assert "Does it pay for itself?" not in capsys.readouterr().out
+    print_run(alone, True)
+    assert json.loads(capsys.readouterr().out)["ablation"] == []

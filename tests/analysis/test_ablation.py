@@ -91,6 +91,25 @@ def test_as_many_cases_as_are_named_would_decide() -> None:
         assert (found["verdict"] != "undecided") is decided
 
 
+def dear(times: int) -> pl.DataFrame:
+    """Solved by all; the arm costs 40 or 176 where the baseline costs 100: 8 % more on average, and very unevenly."""
+    cases = range(200 * times)
+    return frame(
+        *(row(f"c{n:04}", "once", True, cost=100) for n in cases),
+        *(row(f"c{n:04}", "linear", True, cost=40 if n % 2 else 176) for n in cases),
+    )
+
+
+def test_where_cost_is_open_the_cases_named_are_those_that_cost_needs() -> None:
+    """By hand: (1.96 + 0.84) standard errors of 0.63 / sqrt(n) are as much as log(1.08) at 525 cases."""
+    few = whole(metrics.ablation(dear(1)), "linear")
+    assert few["verdict"] == "undecided"
+    assert few["cost_ratio_low"] < 1 < few["cost_ratio_high"]
+    by_hand = (2.8016 * 0.68 / 1.08 / math.log(1.08)) ** 2
+    assert 200 + few["needed"] == pytest.approx(by_hand, rel=0.02)
+    assert whole(metrics.ablation(dear(3)), "linear")["verdict"] == "costs without gain"
+
+
 def test_what_has_no_counterpart_is_named() -> None:
     """A case that one side lost to exclusions, and one that was not asked: in no difference, never silently."""
     trials = arms({"once": ["1", "x", "0", "1"], "linear": ["1", "1", "xx"]})

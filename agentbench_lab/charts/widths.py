@@ -280,7 +280,7 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
     data = pl.DataFrame(cells)
     base = alt.Chart(data).encode(x=x, y=y)
     ink = alt.Color("ink:N", scale=None, legend=None)
-    size = min(11.0, (width / len(columns) - 8) / 9.6)
+    size = min(11.0, (width / len(columns) - 8) / 10.6)
     layers = [
         base.mark_rect(cornerRadius=3, strokeWidth=1).encode(
             fill=alt.Fill("fill:N", scale=None, legend=None),

@@ -63,13 +63,15 @@ class RecordedCall(Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
-    """A driver call that gave back no transcript. `type` is the name of the exception that a driver raised."""
+    """A driver call that gave back no transcript. `type` is the name of the exception that a driver raised; `final` says
+    of an infrastructure error that it was not tried again."""
 
     kind: Literal["raised", "nonsense", "budget", "timeout", "infrastructure"]
     said: str = ""
     type: str = ""
     retry_after: float | None = None
     usage: Usage | None = None
+    final: bool = False
 
 
 class Recorded(Struct, frozen=True, omit_defaults=True, tag_field="line", tag="call"):

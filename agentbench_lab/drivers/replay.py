@@ -216,10 +216,8 @@ class _Odd:
 def _raised(failure: Failure) -> Exception:
     """The error that ended the recorded call, as one that ends this call in the same way."""
     if failure.kind == "infrastructure":
-        long = failure.retry_after is not None and failure.retry_after > LONG_S
-        return InfrastructureError(
-            failure.said, retry_after=failure.retry_after if long else 0.0, usage=failure.usage
-        )
+        never = failure.final or (failure.retry_after is not None and failure.retry_after > LONG_S)
+        return InfrastructureError(failure.said, retry_after=NEVER_S if never else 0.0, usage=failure.usage)
     if failure.kind == "budget":
         return BudgetSpent(failure.said)
     if failure.kind == "timeout":

@@ -277,12 +277,13 @@ def expected(
     adds its synthesis, one call on prompt + brief + width * (part + told). `:plan` adds one on prompt + brief + width *
     part, whose output is width * part. A request of one part is done as once does it. durable changes nothing.
 
-    `crash`, the probability q of a crash before each tool call and each model call's account (the driver `faulty`): a
-    worker with m calls passes n = 2m + 1 such points, the i-th account being point 2i - 1. Bare, all N points of a trial
-    have to be passed: success falls by (1-q)^N, and a worker's account i is made with the probability (1-q)^(2i-1), where
-    the waves before it came to their end. durable makes each worker's account i on average (1-q)^(2i-1-n) times until all n
-    points are passed, and success stays. This holds where a worker is a step of its own, so not for durable:fan_out, whose steps are waves. Tokens are exact
-    while no step goes wrong (a step left out has no tool call before which to crash), and close to it otherwise.
+    `crash`, the probability q of a crash before each tool call and after each model call is accounted for (the driver
+    `faulty`): a worker with m calls passes n = 2m + 1 such points, and 2i - 2 of them before its i-th account. Bare, all N
+    points of a trial have to be passed: success falls by (1-q)^N, and a worker's account i is made with the probability
+    (1-q)^(2i-2), where the waves before it came to their end. durable makes each worker's account i on average
+    (1-q)^(2i-2-n) times until all n points are passed, and success stays. This holds where a worker is a step of its own,
+    so not for durable:fan_out, whose steps are waves. Tokens are exact while no step goes wrong (a step left out has no
+    tool call before which to crash), and close to it otherwise.
 
     Raises LabError for a scaffold of which nothing is known.
     """
@@ -334,7 +335,7 @@ def _summed(known: Parameters, waves: Sequence[Sequence[_Worker]], durable: bool
                 continue
             points = 2 * steps + 1
             for account in range(steps + 1):
-                passed = (1 - crash) ** (2 * account + 1)
+                passed = (1 - crash) ** (2 * account)
                 times = passed / (1 - crash) ** points if durable else entered * passed
                 inputs += times * (first + account * known.turn)
                 outputs += times * output

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentbench_lab.cases import Case
 from agentbench_lab.drivers.base import Loaded
+from agentbench_lab.drivers.faulty import Faulty
 from agentbench_lab.drivers.recording import FORMAT, Begun, RecordedArm
 from agentbench_lab.drivers.replay import Replay
 from agentbench_lab.drivers.simulated import Solution
@@ -35,26 +36,32 @@ def fitted(
     found = []
     for at, (loaded, arm) in enumerate(zip(drivers, arms, strict=True)):
         mine = [spec for spec in specs if spec.arm == at]
+        cases = {spec.seed: spec.case.id for spec in mine}
         around = loaded.function
+        inner = around.driver if isinstance(around, Scaffolded) else loaded
+        inner = _fitted(inner, arm, mine, ladder, cases)
+        if record is not None:
+            inner = recorded(record, inner, arm, cases)
         if isinstance(around, Scaffolded):
-            inner = _fitted(around.driver, arm, mine, ladder, record)
-            found.append(dataclasses.replace(loaded, function=Scaffolded(around.scaffold, inner)))
-        else:
-            found.append(_fitted(loaded, arm, mine, ladder, record))
+            inner = dataclasses.replace(loaded, function=Scaffolded(around.scaffold, inner))
+        found.append(inner)
     return found
 
 
 def _fitted(
-    loaded: Loaded, arm: Arm, specs: Sequence[Spec], ladder: bool, record: RecordFile | None
+    loaded: Loaded, arm: Arm, specs: Sequence[Spec], ladder: bool, cases: Mapping[str, str]
 ) -> Loaded:
-    """The driver itself, whatever scaffold is around it."""
-    cases = {spec.seed: spec.case.id for spec in specs}
+    """The driver itself, whatever is around it."""
+    if isinstance(loaded.function, Faulty):
+        faulty = loaded.function
+        inner = _fitted(faulty.driver, arm, specs, ladder, cases)
+        return dataclasses.replace(loaded, function=Faulty(inner, faulty.p))
     if isinstance(loaded.function, Replay):
         replay = loaded.function.for_arm(arm.scaffold, _sure(specs, ladder), cases)
         loaded = dataclasses.replace(loaded, function=replay)
     if getattr(loaded.function, "wants_gold", False):
         loaded = dataclasses.replace(loaded, function=_with_gold(loaded, arm, specs, cases))
-    return loaded if record is None else recorded(record, loaded, arm, cases)
+    return loaded
 
 
 def _with_gold(loaded: Loaded, arm: Arm, specs: Sequence[Spec], cases: Mapping[str, str]) -> Any:

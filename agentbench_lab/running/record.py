@@ -157,8 +157,9 @@ class _Take:
         return transcript
 
     def failed(self, error: BaseException) -> None:
-        """The driver raised an error; one from outside (a limit, Ctrl-C) is not its own and leaves no line."""
-        if isinstance(error, Exception | SystemExit):
+        """The driver raised an error. One from outside (a limit, Ctrl-C) is not its own and leaves no line, and neither does
+        a mistake of the user's, which may stop the whole run."""
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, LabError):
             self._write(None, _failure(error))
         else:
             self._tools.listener = None
@@ -277,11 +278,13 @@ def _failure(error: BaseException) -> Failure:
         after = error.retry_after
         sound = isinstance(after, int | float) and 0 <= after < float("inf")
         usage = error.usage if isinstance(error.usage, Usage) else None
+        final = bool(getattr(error, "final", False))
         return Failure(
             "infrastructure",
             said,
             retry_after=float(after) if sound and after is not None else None,
             usage=usage,
+            final=final,
         )
     if isinstance(error, BudgetSpent):
         return Failure("budget", said)

@@ -67,21 +67,21 @@ def test_decomposition_by_hand() -> None:
 
 
 def test_crashes_by_hand() -> None:
-    """One part of one call: account, call, account. Bare, all three points are passed with the probability 0.8^3;
-    durable, the first account is made 0.8 / 0.8^3 times."""
+    """One part of one call: an account, which may crash after it, a call, which may crash before it, an account. Bare, all
+    three points are passed with the probability 0.8^3; durable, the first account is made 1 / 0.8^3 times."""
     bare = expected(PLAIN, 1, 1, crash=0.2)
     assert bare.success == pytest.approx(0.9 * 0.8**3)
-    assert bare.model_calls == pytest.approx(0.8 + 0.8**3)
-    assert bare.input_tokens == pytest.approx(0.8 * 810 + 0.8**3 * 910)
+    assert bare.model_calls == pytest.approx(1 + 0.8**2)
+    assert bare.input_tokens == pytest.approx(810 + 0.8**2 * 910)
     durable = expected(PLAIN, 1, 1, "durable:once", crash=0.2)
     assert durable.success == pytest.approx(0.9)
-    assert durable.model_calls == pytest.approx(1 / 0.8**2 + 1)
-    # of two parts one after the other, the second account of a bare trial is only made where the first part was done
+    assert durable.model_calls == pytest.approx(1 / 0.8**3 + 1 / 0.8)
+    # of two parts one after the other, the second of a bare trial is only begun where the first was done
     two = expected(PLAIN, 2, 1, "linear", crash=0.2)
-    assert two.model_calls == pytest.approx((0.8 + 0.8**3) * (1 + 0.8**3))
+    assert two.model_calls == pytest.approx((1 + 0.8**2) * (1 + 0.8**3))
     # side by side both parts come to their end, and the synthesis is asked where neither crashed
     side = expected(PLAIN, 2, 1, "fan_out_2", crash=0.2)
-    assert side.model_calls == pytest.approx(2 * (0.8 + 0.8**3) + 0.8**6 * 0.8)
+    assert side.model_calls == pytest.approx(2 * (1 + 0.8**2) + 0.8**6)
     assert side.success == pytest.approx(0.81 * 0.8**7)
     assert expected(PLAIN, 2, 1, "durable:linear", crash=0.2).model_calls == pytest.approx(
         2 * durable.model_calls

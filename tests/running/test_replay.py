@@ -84,6 +84,9 @@ def down_twice(task, tools, ctx, tries={}):
         raise InfrastructureError("down", retry_after=0.01, usage=Usage(cost_micros=tries[ctx.seed]))
     return knows(task, tools, ctx)
 
+def gone(task, tools, ctx):
+    raise InfrastructureError("closed for the season", retry_after=1e4)
+
 def hangs(task, tools, ctx):
     tools.call("tmct_describe", {"symbol": "Cart"})
     if ctx.trial == 2:
@@ -156,17 +159,17 @@ def both(suite: Path, driver: str, folder: Path, **options: Any) -> tuple[Run, R
         ("fated:fates_later", {"workers": 4}),
         ("fated:fates", {"workers": 2, "executor": "processes"}),
         ("fated:down_twice", {}),
+        ("fated:gone", {}),
         ("stub", {"trials": 1}),
     ],
-    ids=["threads", "loop", "processes", "retried", "stub"],
+    ids=["threads", "loop", "processes", "retried", "gone", "stub"],
 )
 def test_a_replay_gives_the_same_rows(tmp_path: Path, driver: str, options: dict[str, Any]) -> None:
     """Whatever ended a trial ends it again; rows, cost and attempts are those of the day of the recording."""
     first, again = both(write_suite(tmp_path), driver, tmp_path, **options)
     assert rows(again) == rows(first)
     assert spent(again) == spent(first)
-    ends = ["case_id", "trial", "attempt", "stop"]
-    names = [name for name in ends if name in first.attempts.column_names]
+    names = ["case_id", "trial", "attempt", "end", "cost_micros"]
     assert again.attempts.select(names).to_pylist() == first.attempts.select(names).to_pylist()
     (arm,) = again.card.arms
     assert arm.evidence == "replayed"
@@ -417,8 +420,18 @@ def test_scaffolds_are_replayed(tmp_path: Path, executor: str) -> None:
     again = evaluate("wide", "replay:tape.jsonl", out="again", executor=executor, **options)
     assert rows(again) == rows(first)
     assert spent(again) == spent(first)
-    columns = ["case_id", "scaffold", "trial", "worker", "tool", "status"]
-    names = [name for name in columns if name in first.calls.column_names]
+    names = [
+        "case_id",
+        "scaffold",
+        "trial",
+        "worker",
+        "step",
+        "name",
+        "input",
+        "status",
+        "observed",
+        "state_diff",
+    ]
     assert again.calls.select(names).to_pylist() == first.calls.select(names).to_pylist()
     assert {row["solved"] for row in first.trials.to_pylist()} == {True, False}
     (evidence,) = again.card.evidence
@@ -440,3 +453,29 @@ def test_a_worker_that_was_not_recorded_excludes_its_trial(tmp_path: Path) -> No
     (row,) = run.trials.to_pylist()
     assert row["excluded_owner"] == "environment"
     assert "no recording of wide-02-a, trial 1, worker 2" in row["excluded"]
+
+
+@pytest.mark.parametrize("scaffold", ["once", "linear", "fan_out_2", "durable:linear", "durable:fan_out_2"])
+def test_crashes_are_replayed(tmp_path: Path, scaffold: str) -> None:
+    """Each crash is a line too: a durable trial is begun again as often as it was, and costs what it did."""
+    options: dict[str, Any] = {"scaffolds": [scaffold], "trials": 4, "only": "wide-04-*"}
+    first = evaluate("wide", "faulty:0.03:simulated", record="tape.jsonl", out="first", **options)
+    again = evaluate("wide", "replay:tape.jsonl", out="again", **options)
+    assert rows(again) == rows(first)
+    assert spent(again) == spent(first)
+    names = ["case_id", "trial", "attempt", "end", "model_calls", "cost_micros"]
+    assert again.attempts.select(names).to_pylist() == first.attempts.select(names).to_pylist()
+    if scaffold.startswith("durable"):
+        assert first.attempts.num_rows > first.trials.num_rows
+
+
+def test_a_mistake_of_the_user_is_no_recording_of_the_agent(tmp_path: Path) -> None:
+    """What may have stopped the run is not played back as what the driver did."""
+
+    def mistaken(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        raise LabError("this cannot work")
+
+    suite = write_suite(tmp_path, some(0)[:1])
+    first = evaluate(suite, mistaken, record="tape.jsonl", out="first")
+    assert [call.worker for call in read_recording("tape.jsonl").calls] == ["*"]
+    assert rows(evaluate(suite, "replay:tape.jsonl", out="again")) == rows(first)

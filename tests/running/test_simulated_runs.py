@@ -304,3 +304,44 @@ def test_a_scaffold_needs_to_know_the_parts(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"has no gold\.parts"):
         evaluate(tmp_path / "wide.jsonl", "simulated", scaffolds=["linear"], save_run=False)
     assert evaluate(tmp_path / "wide.jsonl", "simulated", save_run=False).card.counts.judged == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scaffold", ["once", "linear", "fan_out_4", "durable:linear", "durable:once"])
+def test_crashes_cost_what_the_closed_form_says(scaffold: str) -> None:
+    """Bare, each crash is a trial lost; durable, it is the cost of the steps that are made again."""
+    crash, trials = 0.01, 40
+    run = evaluate(
+        "wide",
+        f"faulty:{crash}:simulated:success=1,attention=1e12",
+        scaffolds=[scaffold],
+        only="wide-0[148]-*",
+        trials=trials,
+        save_run=False,
+        seed=3,
+    )
+    chances, costs, spent, solved = [], [], [], 0
+    for row in run.trials.to_pylist():
+        parts = sizes(row["case_id"])
+        known = Parameters(success=1, attention=1e12)
+        closed = expected(known, len(parts), parts, scaffold, crash=crash)
+        chances.append(closed.success)
+        costs.append(closed.cost_micros)
+        spent.append(row["cost_micros"])
+        solved += row["solved"]
+        assert row["outcome"] in ("solved", "driver_error")
+    beside = solved - sum(chances)
+    # three standard deviations of what chance does
+    assert abs(beside) <= 3 * sum(chance * (1 - chance) for chance in chances) ** 0.5 + 1e-9
+    if scaffold.startswith("durable"):
+        assert solved == len(chances)
+    off = [b - a for a, b in zip(costs, spent, strict=True)]
+    mean = sum(off) / len(off)
+    deviation = (sum((each - mean) ** 2 for each in off) / (len(off) - 1)) ** 0.5
+    assert abs(mean) <= 3 * deviation / len(off) ** 0.5
+    # and that is narrow enough to tell it from what a trial without crashes costs
+    calm = [
+        expected(Parameters(), len(sizes(row["case_id"])), sizes(row["case_id"]), scaffold).cost_micros
+        for row in run.trials.to_pylist()
+    ]
+    assert abs(sum(calm) - sum(spent)) / len(spent) > 3 * deviation / len(off) ** 0.5

@@ -17,6 +17,8 @@ from agentbench_lab.charts.ladder import ladder_claims as ladder_claims
 from agentbench_lab.charts.outcomes import outcomes as outcomes
 from agentbench_lab.charts.reliability import reliability as reliability
 from agentbench_lab.charts.theme import MOST_MARKS as MOST_MARKS
+from agentbench_lab.charts.widths import ablation as ablation
+from agentbench_lab.charts.widths import where_it_pays as where_it_pays
 from agentbench_lab.charts.words import arm_labels as arm_labels
 from agentbench_lab.charts.words import percent as percent
 

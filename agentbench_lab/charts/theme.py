@@ -145,16 +145,16 @@ def looks(arms: Sequence[str]) -> dict[str, list[Any]]:
     return found
 
 
-def told_apart(arms: Sequence[str]) -> tuple[Any, Any, Any]:
-    """The encodings by which arms are told apart: colour, shape and dash, without a legend."""
+def told_apart(arms: Sequence[str], field: str = "arm") -> tuple[Any, Any, Any]:
+    """The encodings by which arms, in this field, are told apart: colour, shape and dash, without a legend."""
     import altair as alt
 
     look = looks(arms)
     sort = list(arms)
     return (
-        alt.Color("arm:N", sort=sort, legend=None).scale(domain=sort, range=look["color"]),
-        alt.Shape("arm:N", sort=sort, legend=None).scale(domain=sort, range=look["shape"]),
-        alt.StrokeDash("arm:N", sort=sort, legend=None).scale(domain=sort, range=look["dash"]),
+        alt.Color(f"{field}:N", sort=sort, legend=None).scale(domain=sort, range=look["color"]),
+        alt.Shape(f"{field}:N", sort=sort, legend=None).scale(domain=sort, range=look["shape"]),
+        alt.StrokeDash(f"{field}:N", sort=sort, legend=None).scale(domain=sort, range=look["dash"]),
     )
 
 

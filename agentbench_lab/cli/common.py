@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
             "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
+            **_ablation(finished, prices),
             "tool_errors": metrics.tool_errors(finished.trials, finished.calls, finished.card).to_dicts(),
         }
         say_json(summary)
@@ -119,6 +121,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         say(
             f"{len(finished.card.arms)} arms: how trials ended, and groups, are in read_failures.ipynb and in --json"
         )
+    _print_ablation(finished, prices)
     reliability = metrics.reliability(finished.trials)
     if len(finished.card.arms) > MOST_ARMS or reliability.filter(pl.col("k") > 1).height:
         say(str(tables.reliability(reliability)))
@@ -129,7 +132,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
     for row in metrics.troubles(finished.trials).head(5).iter_rows(named=True):
         say(
             click.wrap_text(
-                f"{row['n']} x {row['driver']} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH
+                f"{row['n']} x {_arm(row)} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH
             )
         )
     if finished.card.imported is not None:
@@ -140,6 +143,46 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
     say(f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}")
     if finished.path is not None:
         say(f"run: {near(finished.path)}")
+
+
+def _arm(row: Mapping[str, Any]) -> str:
+    """The driver, and its scaffold where that is not `once`."""
+    return str(row["driver"]) if row["scaffold"] == "once" else f"{row['driver']} + {row['scaffold']}"
+
+
+def _scaffold_to_beat(finished: Run) -> str:
+    """The scaffold that the others are set against, where a driver was run under several: `once`, or the first."""
+    scaffolds = [arm.scaffold for arm in finished.card.arms]
+    if len({(arm.driver, arm.model) for arm in finished.card.arms}) == len(scaffolds):
+        return ""
+    return "once" if "once" in scaffolds else scaffolds[0]
+
+
+def _ablation(finished: Run, prices: Prices | None) -> dict[str, Any]:
+    """What is said of scaffolds as JSON; empty where no driver was run under several."""
+    from agentbench_lab.analysis import metrics
+
+    baseline = _scaffold_to_beat(finished)
+    if not baseline:
+        return {"ablation": [], "where_it_pays": []}
+    found = metrics.ablation(finished.trials, prices, baseline=baseline)
+    where = metrics.where_it_pays(finished.trials, prices, baseline=baseline)
+    return {"ablation": found.to_dicts(), "where_it_pays": where.to_dicts()}
+
+
+def _print_ablation(finished: Run, prices: Prices | None) -> None:
+    """Where a driver was run under several scaffolds: what each gains and costs, and from which width on it pays."""
+    from agentbench_lab import tables
+    from agentbench_lab.analysis import metrics
+
+    baseline = _scaffold_to_beat(finished)
+    if not baseline:
+        return
+    by = ("width",) if len(finished.card.arms) <= MOST_ARMS else ()
+    found = metrics.ablation(finished.trials, prices, baseline=baseline, by=by)
+    where = metrics.where_it_pays(finished.trials, prices, baseline=baseline)
+    say(str(tables.ablation(found)))
+    say(click.wrap_text(tables.ablation_says(found, where).texts[0], WIDTH))
 
 
 def _print_use(finished: Run, prices: Prices | None) -> None:

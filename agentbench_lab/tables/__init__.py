@@ -5,6 +5,8 @@ A number is never printed alone: a share stands with its interval and its n/of.
 
 from __future__ import annotations
 
+from agentbench_lab.tables.ablation import ablation as ablation
+from agentbench_lab.tables.ablation import ablation_says as ablation_says
 from agentbench_lab.tables.card import RUN_MIME as RUN_MIME
 from agentbench_lab.tables.card import banner as banner
 from agentbench_lab.tables.card import run_card as run_card
@@ -36,4 +38,5 @@ from agentbench_lab.tables.reliability import histogram as histogram
 from agentbench_lab.tables.reliability import reliability as reliability
 from agentbench_lab.tables.suite import suite as suite
 from agentbench_lab.tables.table import Banner as Banner
+from agentbench_lab.tables.table import Paragraphs as Paragraphs
 from agentbench_lab.tables.table import Table as Table

@@ -109,6 +109,20 @@ class Banner:
         return self.text
 
 
+@dataclass(frozen=True)
+class Paragraphs:
+    """Plain sentences, a paragraph each; the first one is what they come to."""
+
+    texts: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        first, *others = (escape(text) for text in self.texts)
+        return "".join([f"<p><strong>{first}</strong></p>", *(f"<p>{text}</p>" for text in others)])
+
+    def __repr__(self) -> str:
+        return "\n\n".join(textwrap.fill(printable(text), _WIDTH) for text in self.texts)
+
+
 def printable(text: str) -> str:
     """One line that cannot steer a terminal."""
     return "".join(

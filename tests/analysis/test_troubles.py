@@ -11,12 +11,22 @@ def test_the_most_frequent_trouble_comes_first_and_a_plain_end_is_none() -> None
     trials = pl.DataFrame(
         {
             "driver": ["a", "a", "a", "b", "b"],
-            "stop": ["driver_error", "done", "driver_error", "timeout", "refused"],
-            "note": ["raised KeyError: 'x'", None, "raised KeyError: 'x'", "out of time after 1 s", "no"],
+            "scaffold": ["once", "once", "linear", "once", "once"],
+            "stop": ["driver_error", "driver_error", "driver_error", "timeout", "refused"],
+            "note": [
+                "raised KeyError: 'x'",
+                "raised KeyError: 'x'",
+                "raised KeyError: 'x'",
+                "out of time after 1 s",
+                "no",
+            ],
         }
     )
     assert metrics.troubles(trials).rows() == [
-        ("a", "driver_error", "raised KeyError: 'x'", 2),
-        ("b", "timeout", "out of time after 1 s", 1),
+        ("a", "once", "driver_error", "raised KeyError: 'x'", 2),
+        ("a", "linear", "driver_error", "raised KeyError: 'x'", 1),
+        ("b", "once", "timeout", "out of time after 1 s", 1),
     ]
+    done = trials.with_columns(pl.lit("done").alias("stop"))
+    assert metrics.troubles(done).is_empty()
     assert metrics.troubles(trials.clear()).is_empty()

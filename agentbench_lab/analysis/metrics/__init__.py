@@ -1,5 +1,7 @@
 """Trials in, tidy frame out: every number with its interval, its n of m, and how it was estimated."""
 
+from agentbench_lab.analysis.metrics.ablating import ablation as ablation
+from agentbench_lab.analysis.metrics.ablating import where_it_pays as where_it_pays
 from agentbench_lab.analysis.metrics.arms import ARM as ARM
 from agentbench_lab.analysis.metrics.arms import frame as frame
 from agentbench_lab.analysis.metrics.endings import STOPS as STOPS
@@ -21,3 +23,5 @@ from agentbench_lab.analysis.metrics.repeats import per_case as per_case
 from agentbench_lab.analysis.metrics.repeats import reliability as reliability
 from agentbench_lab.analysis.metrics.spending import cost as cost
 from agentbench_lab.analysis.metrics.summaries import summary as summary
+from agentbench_lab.analysis.metrics.verdicts import VERDICTS as VERDICTS
+from agentbench_lab.analysis.metrics.verdicts import verdict as verdict

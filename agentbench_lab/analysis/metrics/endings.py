@@ -151,11 +151,12 @@ def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl
 
 
 def troubles(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
-    """What stopped trials before their driver was done: driver, stop, note (the reason) and n, the most frequent first."""
+    """What stopped trials before their driver was done: driver, scaffold, stop, note (the reason) and n, the most frequent
+    first."""
     return (
         frame(trials)
         .filter(pl.col("stop").is_in(TROUBLED))
-        .group_by("driver", "stop", "note")
+        .group_by("driver", "scaffold", "stop", "note")
         .agg(pl.len().cast(pl.Int64).alias("n"))
-        .sort(pl.col("n") * -1, "driver", "stop", "note")
+        .sort(pl.col("n") * -1, "driver", "scaffold", "stop", "note")
     )

@@ -1,0 +1,52 @@
+"""The notebook on scaffolds: with a run made now, with a run from disk, and refusing a baseline that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+from agentbench_lab.errors import LabError
+from agentbench_lab.reports import publish, run_notebook, runs_of
+from agentbench_lab.reports.display import CHART_MIME
+from agentbench_lab.running.runner import evaluate
+
+from .test_compare_runs import shown
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "ablate_scaffolds.ipynb"
+
+
+@pytest.mark.long
+def test_it_asks_the_driver_and_states_the_result(tmp_path: Path) -> None:
+    """Curves, map and pass^k, each with its evidence; the result in words; nothing is written elsewhere."""
+    executed = run_notebook(NOTEBOOK, tmp_path / "out.ipynb", {"scaffolds": ["once", "linear"], "trials": 4})
+    charts = [each[CHART_MIME] for each in shown(executed) if CHART_MIME in each]
+    assert len(charts) == 3
+    for chart in charts:
+        assert "Evidence: simulated (no model was asked)" in " ".join(chart["title"]["subtitle"])
+    assert charts[0]["title"]["text"] == ["linear pays against once from width 8 on"]
+    assert charts[1]["title"]["text"][0].startswith("Of 5 comparisons by width, ")
+    assert runs_of(executed) == []
+    page = publish(executed, tmp_path / "page.html").read_text(encoding="utf-8")
+    for said in (
+        "<strong>linear pays against once from width 8 on.</strong>",
+        "Does it pay for itself?",
+        "SIMULATED",
+    ):
+        assert said in page
+
+
+@pytest.mark.long
+def test_a_run_that_is_there_is_read_and_a_wrong_baseline_is_refused(tmp_path: Path) -> None:
+    evaluate(
+        "wide", "simulated", scaffolds=["once", "fan_out_2"], only="wide-0*", trials=2, out=tmp_path / "run"
+    )
+    given = {"run": str(tmp_path / "run"), "baseline": "fan_out_2"}
+    executed = run_notebook(NOTEBOOK, tmp_path / "out.ipynb", given)
+    assert runs_of(executed) == [tmp_path / "run"]
+    assert "fan_out_2" in str(
+        next(each[CHART_MIME] for each in shown(executed) if CHART_MIME in each)["title"]
+    )
+    with pytest.raises((LabError, PapermillExecutionError), match="no arm has the scaffold 'linear'"):
+        run_notebook(NOTEBOOK, tmp_path / "failed.ipynb", given | {"baseline": "linear"})

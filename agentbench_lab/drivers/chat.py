@@ -91,14 +91,14 @@ async def _drive(options: Options, task: Task, tools: Toolbox, ctx: Context) -> 
             reply = await _asked(options, talk, parameters, number, tools, ctx)
             text = _heard(options, talk, reply, ctx)
             if reply.message is None or turn(talk, reply, names, tools) or tools.ending.used:
-                return _transcript(talk, text=text)
+                return _transcript(talk, tools, text=text)
     except BudgetSpent as spent:
         talk.notes.append(str(spent))
     except chat_http.ContextFull as full:
         talk.notes.append(f"the context is full: {full}")
     else:
         talk.notes.append(f"{options.turns} turns, and no end")
-    return _transcript(talk, stopped=True)
+    return _transcript(talk, tools, stopped=True)
 
 
 def _fixed(options: Options, ctx: Context) -> dict[str, Any]:
@@ -173,9 +173,16 @@ def _called(talk: Talk, call: Asked, tools: Toolbox) -> str:
     return seen.text if seen.ok else f"error: {seen.text}"
 
 
-def _transcript(talk: Talk, *, text: str = "", stopped: bool = False) -> Transcript:
+def _transcript(talk: Talk, tools: Toolbox, *, text: str = "", stopped: bool = False) -> Transcript:
+    """The trial's transcript. Who refuses or names a goal has looked about before, and claims none of what it read."""
+    ending, calls, looked = tools.ending, talk.calls, None
+    if ending.used and not ending.answered:
+        known = tools.registry.by_name
+        looked = tuple(call for call in calls if known[call.name].read_only)
+        calls = [call for call in calls if not known[call.name].read_only]
     return Transcript(
-        calls=tuple(talk.calls),
+        calls=tuple(calls),
+        candidate_results=looked or None,
         text=text,
         terminated=not stopped,
         stop="budget" if stopped else "done",

@@ -193,6 +193,10 @@ class Loaded:
     banner: str = ""
     model: str | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        keys.remember()  # this may be another process, with an environment of its own
+
     def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
         """What the function gives back: a result, or an awaitable of one."""
         if self.ladder_shaped:

@@ -163,6 +163,7 @@ def _schema_turn(talk: Talk, reply: Reply, names: dict[str, str], tools: Toolbox
 
 def _called(talk: Talk, call: Asked, tools: Toolbox) -> str:
     """Run one call, and what the model is told of it."""
+    call = msgspec.structs.replace(call, name=keys.without(call.name), input=keys.without_in(call.input))
     if isinstance(call.input, str):
         # text is no object: the ledger keeps it as it came, and nothing is run
         seen = tools.call(call.name, call.input)
@@ -252,7 +253,12 @@ async def _again(
     pending: InfrastructureError | None = first
     with ExitStack() as waits:
         async for attempt in stamina.retry_context(
-            on=_pause, attempts=options.retries + 1, timeout=None, wait_initial=0.5, wait_max=LONGEST_WAIT_S
+            on=_pause,
+            attempts=options.retries + 1,
+            timeout=None,
+            wait_initial=0.2,
+            wait_max=LONGEST_WAIT_S,
+            wait_jitter=0.2,
         ):
             with attempt:
                 waits.close()

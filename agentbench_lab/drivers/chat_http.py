@@ -34,7 +34,6 @@ NOTHING = Usage(0, 0, 0, 0, model_calls=0)
 """What a request has used that was turned away: the endpoint says that it gave no answer."""
 LOST = Usage(model_calls=1)
 """What a request has used whose answer never came: nobody knows."""
-_REDACTED = "«redacted»"
 _AGAIN = frozenset({408, 409, 425, 429})
 _MISSING = "chat drivers need the extra: pip install 'agentbench-lab[live]'"
 
@@ -78,7 +77,7 @@ async def post(url: str, body: bytes, timeout: float) -> bytes:
         raise InfrastructureError(f"the answer broke off: {_said(error)}", usage=LOST) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise InfrastructureError(f"no answer that can be read: {_said(error)}", usage=LOST) from None
-    content = _clean(answer.content, key)
+    content = _clean(answer.content)
     if answer.status_code == 200:
         return content
     raise failure(answer.status_code, answer.headers.get("retry-after", ""), content)
@@ -146,19 +145,18 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
 
 
-def _clean(content: bytes, key: str) -> bytes:
+def _clean(content: bytes) -> bytes:
     """The answer without the key, however JSON writes it."""
-    if len(key) < keys.SHORTEST:
-        return content
     for form in keys.known():
         if form.encode() in content:
-            content = content.replace(form.encode(), _REDACTED.encode())
-    if b"\\" in content:
+            content = content.replace(form.encode(), keys.REDACTED.encode())
+    if keys.known() and b"\\" in content:
         # an escape may hide a letter of it
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
-            value = msgspec.json.encode(msgspec.json.decode(content))
-            if any(form.encode() in value for form in keys.known()):
-                return _clean(value, key)
+            value = msgspec.json.decode(content)
+            clean = keys.without_in(value)
+            if clean is not value:
+                return msgspec.json.encode(clean)
     return content
 
 

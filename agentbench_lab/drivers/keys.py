@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,9 @@ NAMES = ("AGENTBENCH_LAB_API_KEY", "OPENAI_API_KEY")
 """Environment variables that may hold a key; the first that is set counts."""
 SHORTEST = 8
 """A shorter value (`none`, `EMPTY`, for endpoints that ask for anything) is no secret, and occurs in any text."""
+LEVELS = 4
+"""How deep in JSON within JSON a key is known."""
+REDACTED = "«redacted»"
 
 _known: tuple[str, ...] = ()
 
@@ -35,12 +39,32 @@ def remember() -> None:
 
 
 def known() -> tuple[str, ...]:
-    """Every key that was ever seen in this process, as it stands and as JSON writes it, the longest first."""
+    """Every key that was seen in this process, as it stands and as JSON writes it, the longest first."""
     return _known
+
+
+def without(text: str) -> str:
+    """The text without any key that was seen, each replaced by `«redacted»`."""
+    for key in _known:
+        text = text.replace(key, REDACTED)
+    return text
+
+
+def without_in(value: Any) -> Any:
+    """The same for every text within a JSON value; the value itself where there is no key in it."""
+    if not _known:
+        return value
+    said = msgspec.json.encode(value).decode()
+    clean = without(said)
+    return value if clean == said else msgspec.json.decode(clean)
 
 
 def _remember(key: str) -> None:
     global _known
     if len(key) >= SHORTEST and key not in _known:
-        written = msgspec.json.encode(key).decode()[1:-1]
-        _known = tuple(sorted({*_known, key, written}, key=len, reverse=True))
+        forms = {key}
+        for _ in range(LEVELS):
+            # JSON within JSON: arguments are a text in an answer, and an answer is kept as a text
+            key = msgspec.json.encode(key).decode()[1:-1]
+            forms.add(key)
+        _known = tuple(sorted({*_known, *forms}, key=len, reverse=True))

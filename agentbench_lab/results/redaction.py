@@ -10,7 +10,7 @@ import re
 
 from agentbench_lab.drivers import keys
 
-REDACTED = "«redacted»"
+REDACTED = keys.REDACTED
 
 _HINTS = (
     *(
@@ -69,8 +69,7 @@ def redact(text: str) -> str:
     the value of `NAME_API_KEY=value` (also _TOKEN, _SECRET, _PASSWORD, _KEY) and of `"api_key": "value"`. The keys that
     this process has read from its environment go wherever they stand, whatever their shape.
     """
-    for key in keys.known():
-        text = text.replace(key, REDACTED)
+    text = keys.without(text)
     if not any(hint in text for hint in _HINTS):
         return text
     return _SECRET.sub(_without, text)

@@ -10,7 +10,6 @@ from functools import lru_cache
 import msgspec
 
 from agentbench_lab.cases import Limits
-from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
@@ -84,7 +83,6 @@ def unpacked(data: bytes) -> Kit:
     paths, packed = pickle.loads(data)
     sys.path.extend(path for path in paths if path not in sys.path)
     kit: Kit = pickle.loads(packed)
-    keys.remember()
     return kit
 
 

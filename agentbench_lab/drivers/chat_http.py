@@ -11,13 +11,13 @@ import hashlib
 import os
 import secrets
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -28,12 +28,18 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Usage
 
 if TYPE_CHECKING:
-    import httpx2
+    import httpcore2
 
 NOTHING = Usage(0, 0, 0, 0, model_calls=0)
 """What a request has used that was turned away: the endpoint says that it gave no answer."""
 LOST = Usage(model_calls=1)
 """What a request has used whose answer never came: nobody knows."""
+_HEADERS = [
+    (b"Content-Type", b"application/json"),
+    (b"Accept", b"application/json"),
+    (b"User-Agent", b"agentbench-lab"),
+]
+_EXTENSIONS = {"timeout": {"connect": 10.0}}
 _AGAIN = frozenset({408, 409, 425, 429})
 _MISSING = "chat drivers need the extra: pip install 'agentbench-lab[live]'"
 
@@ -43,13 +49,90 @@ class ContextFull(Exception):
 
 
 class _Open:
-    """The client of one event loop, and what keeps it open."""
+    """The connections of one event loop to one endpoint, and what keeps them open.
 
-    def __init__(self, client: httpx2.AsyncClient, lifetime: AsyncIterator[None]) -> None:
-        self.client, self.lifetime = client, lifetime
+    They are httpx2's own, taken from its core one by one: its pool looks at every connection that waits before each
+    request, which with 64 side by side takes longer than the request itself. Through a proxy it is the pool all the same.
+    """
+
+    def __init__(self, url: str) -> None:
+        import httpcore2
+        import httpx2
+
+        parsed = httpx2.URL(url)
+        self.url = httpcore2.URL(
+            scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path
+        )
+        self.headers = [(b"Host", parsed.netloc), *_HEADERS]
+        proxies = {} if proxy_bypass(parsed.host) else getproxies()
+        proxy = proxies.get(parsed.scheme) or proxies.get("all")
+        # without TLS nothing is trusted, and nothing has to be read
+        tls = parsed.scheme == "https" or proxy
+        self._trusted = httpx2.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._free: list[httpcore2.AsyncHTTPConnection] = []
+        self.links: set[httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy] = set()
+        self._proxy = httpcore2.AsyncHTTPProxy(proxy, ssl_context=self._trusted) if proxy else None
+        if self._proxy is not None:
+            self.links.add(self._proxy)
+        self.lifetime = _lifetime(self)
+
+    async def send(self, body: bytes, key: str) -> httpcore2.Response:
+        """The answer to one request, read to its end."""
+        headers = [*self.headers, (b"Content-Length", b"%d" % len(body))]
+        if key:
+            headers.append((b"Authorization", b"Bearer " + key.encode()))
+        if self._proxy is not None:
+            return await self._proxy.request(
+                "POST", self.url, headers=headers, content=body, extensions=_EXTENSIONS
+            )
+        link = await self._take()
+        try:
+            answer = await link.request(
+                "POST", self.url, headers=headers, content=body, extensions=_EXTENSIONS
+            )
+        except BaseException:
+            # it has closed itself
+            self.links.discard(link)
+            raise
+        self._free.append(link)
+        return answer
+
+    async def _take(self) -> httpcore2.AsyncHTTPConnection:
+        """A connection that is open and free, else a new one."""
+        import httpcore2
+
+        while self._free:
+            link = self._free.pop()
+            if link.is_available() and not link.has_expired():
+                return link
+            self.links.discard(link)
+            await link.aclose()
+        link = httpcore2.AsyncHTTPConnection(
+            origin=self.url.origin, ssl_context=self._trusted, keepalive_expiry=60.0
+        )
+        self.links.add(link)
+        return link
 
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Open] = WeakKeyDictionary()
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Open]] = WeakKeyDictionary()
+
+
+async def _opened(url: str) -> _Open:
+    by_url = _open.setdefault(asyncio.get_running_loop(), {})
+    held = by_url.get(url)
+    if held is None:
+        held = by_url[url] = _Open(url)
+        await anext(held.lifetime)
+    return held
+
+
+async def _lifetime(held: _Open) -> AsyncGenerator[None]:
+    """Open until the event loop ends: `asyncio.run` closes the generators that are left, on the loop itself."""
+    try:
+        yield
+    finally:
+        for link in held.links:
+            await link.aclose()
 
 
 async def post(url: str, body: bytes, timeout: float) -> bytes:
@@ -58,29 +141,30 @@ async def post(url: str, body: bytes, timeout: float) -> bytes:
     Raises InfrastructureError where the other side failed, Misconfigured where nothing will ever come of asking (a
     wrong key, a model that is not there), ContextFull where the dialogue is too long.
     """
-    import httpx2
-
-    loop = asyncio.get_running_loop()
-    held = _clients.get(loop) or await _opened(loop)
-    key = keys.api_key()
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    try:
+        import httpcore2
+    except ImportError:
+        raise LabError(_MISSING) from None
+    held = await _opened(url)
     try:
         async with asyncio.timeout(timeout):
-            answer = await held.client.post(url, content=body, headers=headers)
+            answer = await held.send(body, keys.api_key())
     except TimeoutError:
         raise InfrastructureError(f"no answer within {timeout:g} s", usage=LOST) from None
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
+    except (
+        httpcore2.ConnectError,
+        httpcore2.ConnectTimeout,
+        httpcore2.ProxyError,
+        httpcore2.UnsupportedProtocol,
+    ) as error:
         raise InfrastructureError(f"cannot connect: {_said(error)}", usage=NOTHING) from None
-    except httpx2.TransportError as error:
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException) as error:
         raise InfrastructureError(f"the answer broke off: {_said(error)}", usage=LOST) from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise InfrastructureError(f"no answer that can be read: {_said(error)}", usage=LOST) from None
     content = _clean(answer.content)
-    if answer.status_code == 200:
+    if answer.status == 200:
         return content
-    raise failure(answer.status_code, answer.headers.get("retry-after", ""), content)
+    later = [value for name, value in answer.headers if name.lower() == b"retry-after"]
+    raise failure(answer.status, later[-1].decode("latin-1") if later else "", content)
 
 
 def failure(status: int, retry_after: str, content: bytes) -> Exception:
@@ -158,42 +242,6 @@ def _clean(content: bytes) -> bytes:
             if clean is not value:
                 return msgspec.json.encode(clean)
     return content
-
-
-# ---- one client for each event loop
-
-
-async def _opened(loop: asyncio.AbstractEventLoop) -> _Open:
-    try:
-        import httpx2
-    except ImportError:
-        raise LabError(_MISSING) from None
-    client = httpx2.AsyncClient(
-        # trials side by side are the runner's to bound
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
-        timeout=httpx2.Timeout(None, connect=10.0),
-        verify=_trusted(),
-    )
-    lifetime = _lifetime(client)
-    held = _clients[loop] = _Open(client, lifetime)
-    await anext(lifetime)
-    return held
-
-
-async def _lifetime(client: httpx2.AsyncClient) -> AsyncIterator[None]:
-    """Open until its event loop ends: `asyncio.run` closes the generators that are left, on the loop itself."""
-    try:
-        yield
-    finally:
-        await client.aclose()
-
-
-@lru_cache(maxsize=1)
-def _trusted() -> ssl.SSLContext:
-    """Certificates to trust, read once: that takes longer than many a request."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
 
 
 # ---- answers that are kept

@@ -45,7 +45,7 @@ BUILT_IN = {
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
 }
-MAKERS = {
+MAKERS: dict[str, str] = {
     "chat": "agentbench_lab.drivers.chat:make",
 }
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""

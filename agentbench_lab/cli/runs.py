@@ -38,6 +38,13 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 _what = _options(
     click.option("--driver", "drivers", multiple=True, required=True, metavar="NAME", help="Repeatable."),
+    click.option(
+        "--scaffold",
+        "scaffolds",
+        multiple=True,
+        metavar="NAME",
+        help="once (the default), linear, fan_out_4, linear:plan, durable:linear, native:MODE, module:name. Repeatable.",
+    ),
     click.option("--group", default="", metavar="NAMES", help="Only these rungs or groups (TOOL-0,TOOL-1)."),
     click.option("--only", default="", metavar="GLOBS", help="Only cases whose id matches (t0-*,t3-07)."),
     click.option("--trials", default=1, show_default=True, metavar="N", help="Trials a case."),
@@ -79,6 +86,12 @@ _how = _options(
         help="threads, processes, dask, or dask:ADDRESS.",
     ),
     click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts, to be merged."),
+    click.option(
+        "--record",
+        default="",
+        metavar="FILE",
+        help="Add every driver call to FILE, from which --driver replay:FILE plays them back.",
+    ),
 )
 _limits = _options(
     click.option("--timeout", type=float, metavar="SECONDS", help="A trial's time; default 60."),
@@ -113,6 +126,7 @@ _limits = _options(
 def run(
     suite: str,
     drivers: Sequence[str],
+    scaffolds: Sequence[str],
     group: str,
     only: str,
     trials: int,
@@ -128,6 +142,7 @@ def run(
     workers: int,
     executor: str,
     shard: str,
+    record: str,
     timeout: float | None,
     max_steps: int | None,
     max_tool_calls: int | None,
@@ -154,6 +169,7 @@ def run(
         list(drivers),
         group=group,
         only=only,
+        scaffolds=list(scaffolds) or ["once"],
         trials=trials,
         ladder=ladder,
         stamp=stamp,
@@ -175,6 +191,7 @@ def run(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        record=record,
     )
     if plan_only or prepared.plan.finished:
         for note in prepared.plan.notes:

@@ -44,13 +44,14 @@ from agentbench_lab.running.asked import (
     DEFAULT_WALL_S,
     Caps,
     DriverLike,
+    ScaffoldLike,
+    arms_asked,
     caps_asked,
     check_rungs,
     check_sandboxes,
     check_states,
     check_tools,
     count,
-    drivers_asked,
     level_asked,
     limits_asked,
     retries_asked,
@@ -63,11 +64,13 @@ from agentbench_lab.running.asked import (
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
+from agentbench_lab.running.fitted import begun, fitted
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
 from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
+from agentbench_lab.running.record import RecordFile, ended_without, record_asked
 from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
@@ -118,6 +121,7 @@ def evaluate(
     *,
     group: str | Iterable[str] = "",
     only: str | Iterable[str] = "",
+    scaffolds: ScaffoldLike | Sequence[ScaffoldLike] = ("once",),
     trials: int = 1,
     ladder: bool = False,
     stamp: str = "",
@@ -133,6 +137,7 @@ def evaluate(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    record: str | Path = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -146,6 +151,9 @@ def evaluate(
     holds a run already, that run goes on: what it has finished is kept, also when more trials are asked, and other
     settings are refused with the difference.
 
+    `scaffolds` are ways to put the driver to work (once, linear, fan_out_4, durable:linear, native:MODE, or
+    package.module:name; see agentbench_lab.scaffolds): every driver is run under each of them, as an arm of its own.
+
     `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
     concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
     after an infrastructure error; with `again_excluded` a run that goes on also runs again what its environment had
@@ -155,6 +163,8 @@ def evaluate(
     `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
     container:IMAGE; docs/sandbox.md says what each holds.
 
+    `record` is a file to which every call of a driver is added, from which the driver `replay:FILE` plays them back.
+
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
@@ -163,6 +173,7 @@ def evaluate(
         driver,
         group=group,
         only=only,
+        scaffolds=scaffolds,
         trials=trials,
         ladder=ladder,
         stamp=stamp,
@@ -178,6 +189,7 @@ def evaluate(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        record=record,
         save_run=save_run,
     ).run(progress)
 
@@ -188,6 +200,7 @@ def prepare(
     *,
     group: str | Iterable[str] = "",
     only: str | Iterable[str] = "",
+    scaffolds: ScaffoldLike | Sequence[ScaffoldLike] = ("once",),
     trials: int = 1,
     ladder: bool = False,
     stamp: str = "",
@@ -203,6 +216,7 @@ def prepare(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    record: str | Path = "",
     save_run: bool = True,
 ) -> Prepared:
     """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
@@ -212,7 +226,7 @@ def prepare(
     trials, workers, seed = count(trials, "trials"), count(workers, "workers"), whole(seed, "seed")
     if strictness not in STRICTNESSES:
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
-    drivers = drivers_asked(driver)
+    arms, drivers = arms_asked(driver, scaffolds)
     limits = limits_asked(limits)
     executor = check_executor(executor)
     if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
@@ -230,12 +244,12 @@ def prepare(
     check_tools(placed)
     check_states(placed)
     level = check_sandboxes(placed)
-    arms = [Arm(loaded.name, loaded.model) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)
+    recording = record_asked(record, executor)
     kit = Kit(
-        drivers,
+        fitted(drivers, arms, specs, ladder=ladder, record=recording),
         arms,
         {case.id: of_case for case, of_case in placed},
         limits=limits,
@@ -286,6 +300,7 @@ def prepare(
         caps,
         again_excluded,
         fresh=not out,
+        recording=recording,
     )
 
 
@@ -319,6 +334,7 @@ class Prepared:
         again_excluded: bool,
         *,
         fresh: bool,
+        recording: RecordFile | None = None,
     ) -> None:
         self.suite, self.placed, self.kit, self.specs = suite, placed, kit, specs
         self.settings, self.options, self.folder = settings, options, folder
@@ -328,6 +344,7 @@ class Prepared:
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
+        self._recording = recording
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
         done = dict(self._earlier.records) if self._earlier else {}
         to_run = self._to_run(done)
@@ -504,6 +521,8 @@ class Prepared:
         interrupted = False
 
         def ended(record: Record) -> None:
+            if self._recording is not None:
+                self._record_end(self._recording, record)
             if journal is not None:
                 try:
                     journal.add(record)
@@ -522,6 +541,8 @@ class Prepared:
                 if left and not spent.over():
                     run_specs(left, ended, spent.over)
 
+        if self._recording is not None:
+            self._begin_recording(self._recording, now())
         try:
             with routed():
                 Engine(self.kit, self._executor, self._workers).run(rounds)
@@ -535,6 +556,8 @@ class Prepared:
         finally:
             if journal is not None:
                 journal.close()
+            if self._recording is not None:
+                self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
         if not run.card.complete and not interrupted and (why := spent.reached()):
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
@@ -543,6 +566,30 @@ class Prepared:
         if interrupted:
             raise Interrupted(run)
         return run
+
+    def _begin_recording(self, recording: RecordFile, at: str) -> None:
+        kit, suite = self.kit, self.suite
+        line = begun(
+            kit.drivers,
+            kit.arms,
+            started_at=at,
+            stamp=kit.stamp,
+            suite=suite.name,
+            suite_digest=suite.digest,
+            commit=self._commit(),
+        )
+        try:
+            recording.add(line)
+        except OSError as error:
+            raise LabError(f"{shown(recording.path)}: cannot record there: {error.strerror}") from None
+
+    def _record_end(self, recording: RecordFile, record: Record) -> None:
+        try:
+            ended_without(recording, self.placed[record.place[0]][0], record)
+        except OSError as error:
+            raise Incomplete(
+                f"{shown(recording.path)}: cannot write the recording: {error.strerror}"
+            ) from None
 
     def _save(self, run: Run, journal: Journal) -> Run:
         assert self.folder is not None

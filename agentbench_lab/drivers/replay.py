@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from agentbench_lab.cases import Case, Task
+from agentbench_lab.cases import Case, Task, project_root
 from agentbench_lab.drivers.base import Context, InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
@@ -42,10 +42,17 @@ LONG_S = 600.0
 
 
 def make(text: str) -> Replay:
-    """The driver of `replay:FILE`, or of `replay:FILE#DRIVER` where several drivers were recorded into one file."""
+    """The driver of `replay:FILE`, or of `replay:FILE#DRIVER` where several drivers were recorded into one file.
+
+    FILE is a path, or the bare name of a recording under data/recordings.
+    """
     if not text:
         raise LabError("replay needs its recording: replay:FILE, where FILE was made by `run --record FILE`")
     path, name = (text, "") if Path(text).exists() else _divided(text)
+    if not Path(path).exists() and len(Path(path).parts) == 1:
+        # a bare name is one of the recordings that are kept
+        own = project_root() / "data" / "recordings" / f"{path.removesuffix('.jsonl')}.jsonl"
+        path = str(own) if own.is_file() else path
     recording = read_recording(path)
     if not name:
         if len(recording.drivers) > 1:

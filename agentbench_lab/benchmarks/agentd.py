@@ -2,7 +2,8 @@
 
 Source: bench/run.py and bench/mcp_stub.py of agentd-dev/source-code at 9ff2f04 (Apache-2.0). Its tool server becomes a
 world of state. What that server lets pass stays an error here: an unknown tool, arguments outside the schema. What has
-no counterpart is refused by name: work folders, effects on a path whose way is not there yet.
+no counterpart is refused by name: work folders, effects on a path whose way is not there yet. A simulated user keeps its
+scenario; who plays it is named with the run, and the model that the file names for it is not asked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agentbench_lab.cases import Case, Expect, Limits, Suite, Task
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean
 from agentbench_lab.expect import AgentdGrade
 from agentbench_lab.paths import ABSENT, join, look
+from agentbench_lab.users import User
 from agentbench_lab.values import NotJson, digest, plain
 
 _GRADED = "agentd"
@@ -135,7 +137,8 @@ def _graded(task: AgentdTask) -> AgentdGrade:
 
 
 def load_cases(path: str | Path, *, users: bool = False) -> Suite:
-    """The tasks of a file as a suite in mode `agentd`. With `users` the caller plays the simulated users.
+    """The tasks of a file as a suite in mode `agentd`. With `users` those with a simulated user are conversations, whose
+    user is played by the driver that the run names as its `user`.
 
     Raises ProblemsError with `file:line` of every task that has no counterpart here, so that none is left out silently.
     """
@@ -158,7 +161,9 @@ class _Untold(ValueError):
 def _case(line: Line, file: Path, users: bool) -> Case:
     task = line.task
     if task.user_simulator is not None and not users:
-        raise _Untold("has a simulated user, whom nobody plays here (users=True if you do)")
+        raise _Untold(
+            "has a simulated user, whom somebody has to play (users=True, and a run that names its user)"
+        )
     server = task.tool_server
     for key in ("files", "command"):
         if key in task.grade:
@@ -186,6 +191,8 @@ def _case(line: Line, file: Path, users: bool) -> Case:
         file=str(file),
         line=line.number,
         taxonomy="outcome-graded",
+        user=None if task.user_simulator is None else User(task.user_simulator.scenario),
+        max_turns=task.max_turns,
     )
 
 

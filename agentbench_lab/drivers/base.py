@@ -43,6 +43,7 @@ BUILT_IN = {
     "stub": "agentbench_lab.drivers.stub:stub",
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
+    "scripted": "agentbench_lab.drivers.scripted:scripted",
 }
 MAKERS: dict[str, str] = {}
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""

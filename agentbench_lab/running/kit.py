@@ -34,9 +34,11 @@ class Kit:
         stamp: str,
         strictness: str,
         retries: Retries,
+        user: Loaded | None = None,
     ) -> None:
         self.drivers, self.arms, self.worlds = tuple(drivers), tuple(arms), dict(worlds)
         self.limits, self.stamp, self.strictness, self.retries = limits, stamp, strictness, retries
+        self.user = user
 
     def job(self, spec: Spec) -> Job:
         """A fresh job for one trial."""
@@ -49,6 +51,7 @@ class Kit:
             stamp=self.stamp,
             strictness=self.strictness,
             retries=self.retries,
+            user=self.user,
         )
 
     def lost(self, spec: Spec) -> Job:
@@ -64,7 +67,7 @@ class Kit:
 
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
-        for driver in self.drivers:
+        for driver in (*self.drivers, *((self.user,) if self.user is not None else ())):
             if any(map(_only_here, functions_of(driver))):
                 raise LabError(
                     f"driver {driver.name!r} (or its scaffold) is defined in a notebook, a script or a function, where a worker cannot "

@@ -50,6 +50,7 @@ from agentbench_lab.running.asked import (
     check_rungs,
     check_sandboxes,
     check_states,
+    check_talks,
     check_tools,
     count,
     level_asked,
@@ -57,6 +58,7 @@ from agentbench_lab.running.asked import (
     retries_asked,
     stamp_asked,
     suite_asked,
+    user_asked,
     whole,
     words,
     world_name,
@@ -135,6 +137,7 @@ def evaluate(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    user: DriverLike = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -154,7 +157,8 @@ def evaluate(
     `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
     concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
     after an infrastructure error; with `again_excluded` a run that goes on also runs again what its environment had
-    excluded. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
+    excluded. `shard` is `i/n`, the i-th of n parts to be merged. `user` is the driver that plays the simulated users of
+    conversations; unless it is named, each says what its case's script says. `progress` is called with
     (finished, asked).
 
     `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
@@ -184,6 +188,7 @@ def evaluate(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        user=user,
         save_run=save_run,
     ).run(progress)
 
@@ -210,6 +215,7 @@ def prepare(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    user: DriverLike = "",
     save_run: bool = True,
 ) -> Prepared:
     """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
@@ -221,6 +227,7 @@ def prepare(
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
     arms, drivers = arms_asked(driver, scaffolds)
     limits = limits_asked(limits)
+    played = user_asked(user, suite, cases)
     executor = check_executor(executor)
     if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
         raise LabError(f"strictness original is the ladder's; {suite.name} is judged by its outcomes")
@@ -248,7 +255,9 @@ def prepare(
         stamp=stamp,
         strictness=strictness,
         retries=retries_asked(retries),
+        user=played,
     )
+    check_talks(suite, cases, arms)
     caps = caps_asked(caps)
     settings = Settings(
         suite.name,
@@ -260,6 +269,7 @@ def prepare(
         {case.id: (case.digest, of_case.digest) for case, of_case in placed},
         ladder,
         shard,
+        user_key(played.name, played.version) if played is not None else "",
     )
     options = {
         "group": list(words(group, "group")),
@@ -270,6 +280,7 @@ def prepare(
         **settings.limits,
         "world": world_name(world),
         **({"sandbox": level} if level else {}),
+        **({"user": played.name, "user_version": played.version} if played is not None else {}),
     }
     modes = sorted({case.expect.mode for case in cases})
     if modes != ["strict"]:
@@ -675,8 +686,9 @@ class _Spent:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        for attempt in record.attempts:
-            _, tokens, cost = known_figures(attempt.usage)
+        used = [attempt.usage for attempt in record.attempts]
+        for usage in [*used, *([record.talk.user.usage] if record.talk is not None else [])]:
+            _, tokens, cost = known_figures(usage)
             self._tokens += tokens
             self._cost += cost
 
@@ -696,6 +708,11 @@ class _Spent:
         return bool(self.reached())
 
 
+def user_key(name: str, version: str) -> str:
+    """How a run key speaks of who plays the simulated users."""
+    return f"{name} {version}"
+
+
 def settings_of(run: Run) -> Settings:
     """The run key of a finished run, from its card and cases."""
     card, options = run.card, run.card.options
@@ -710,6 +727,7 @@ def settings_of(run: Run) -> Settings:
         {row["case_id"]: (row["digest"], row["world_digest"]) for row in cases},
         bool(options.get("ladder")),
         str(options.get("shard") or ""),
+        user_key(str(options["user"]), str(options.get("user_version", ""))) if options.get("user") else "",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import os
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
@@ -64,7 +65,6 @@ class Conversation:
     """One conversation while it goes on. `messages` is the dialogue so far.
 
     `speaks`, when set, is told True as the user's turn begins and False as it ends: its time is not the agent's.
-    `before` is what the user's side has used in earlier attempts.
     """
 
     def __init__(
@@ -77,7 +77,6 @@ class Conversation:
         ctx: Context,
         *,
         speaks: Callable[[bool], None] | None = None,
-        before: Usage | None = None,
     ) -> None:
         assert case.user is not None
         self._agent, self._user = agent, user
@@ -88,7 +87,7 @@ class Conversation:
         self._silence = NoTools()
         self._user_ctx = Context(self._silence, self._told, seed=seed, trial=ctx.trial)
         self._user_ctx.config["script"] = case.user.script
-        self._speaks, self._before = speaks, before
+        self._speaks, self._process = speaks, os.getpid()
         self._turns: list[Transcript] = []
         self._begun = 0
         self._ended_by: str | None = None
@@ -105,6 +104,7 @@ class Conversation:
         while True:
             try:
                 returned = step()
+                self._only_here()
             except BaseException as error:
                 talk.throw(error)
                 raise
@@ -135,9 +135,15 @@ class Conversation:
                 # what is no async function would hold up every other trial of this loop
                 waits = inspect.iscoroutinefunction(side.function)
                 returned = step() if waits else await asyncio.to_thread(step)
+                self._only_here()
             except BaseException as error:
                 talk.throw(error)
                 raise
+
+    def _only_here(self) -> None:
+        """A driver may fork; the child that comes back from it does not talk on."""
+        if os.getpid() != self._process:
+            os._exit(0)
 
     def _talk(self) -> Generator[Step, Any, Transcript]:
         """Yields what is to be called next, and is sent what it gave back."""
@@ -178,7 +184,8 @@ class Conversation:
         spoken = isinstance(turn.answer, str) and not turn.text
         words, stopped = without_stop(turn.answer if spoken else turn.text)
         if spoken:
-            turn = msgspec.structs.replace(turn, answer=words)
+            # what was said in words is no answer beside the one that the control tool was given
+            turn = msgspec.structs.replace(turn, answer=None if desk.ending.answered else words)
         self._turns.append(turn)
         self.messages += _agents_messages(turn, words, request, desk.ending, desk.close())
         used = ctx.spent if turn.usage == _UNKNOWN else turn.usage
@@ -211,10 +218,11 @@ class Conversation:
         history = tuple([_turned(message) for message in said[:-1]])
         task = msgspec.structs.replace(self._told, request=said[-1].text, history=history)
         root = self._user_ctx
-        (seat,) = root.seats(1)
-        ctx = root.child(seat, self._silence, task)
         began = time.perf_counter()
         self._begin_user(True)
+        root.deadline = self._ctx.deadline
+        (seat,) = root.seats(1)
+        ctx = root.child(seat, self._silence, task)
         usage = _UNKNOWN
         try:
             returned = yield lambda: self._user.start(task, self._silence, ctx)
@@ -266,9 +274,8 @@ class Conversation:
 
     @property
     def user_usage(self) -> Usage:
-        """What the user's side has used, in earlier attempts too; unknown where it does not say."""
-        used = self._user_ctx.spent if self._user_ctx.crew is not None else Usage.zero()
-        return used if self._before is None else self._before + used
+        """What the user's side has used; unknown where it does not say."""
+        return self._user_ctx.spent if self._user_ctx.crew is not None else Usage.zero()
 
     @property
     def talk(self) -> Talk:

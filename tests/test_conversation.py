@@ -193,6 +193,16 @@ def test_an_answer_that_is_text_is_what_the_user_reads() -> None:
     assert row_of(run)["solved"]
 
 
+def test_the_answer_that_ends_it_stands_before_what_was_said() -> None:
+    def answers(tools: Toolbox) -> Transcript:
+        tools.call("answer", {"value": 42})
+        return Transcript(answer="I have answered.")
+
+    asked: dict[str, Any] = {"expect": {"answer": {"number": 42}}, "gold": None}
+    run = talk(Says("Hm?", answers), Says("Well?"), **asked)
+    assert row_of(run)["solved"] and dialogue(run)[-1] == ("assistant", "I have answered.")
+
+
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_turns_are_those_of_the_agent(most: int) -> None:
     agent, user = Says(*["Hm?"] * 9), Says(*["Well?"] * 9)
@@ -382,6 +392,22 @@ def test_a_user_that_hangs_is_not_the_agents_timeout(agent: Side, user: Side) ->
     row = row_of(talk(agent, user, limits=Limits(wall_s=0.2)))
     assert (row["outcome"], row["excluded_owner"]) == (None, "environment")
     assert "the simulated user" in row["excluded"]
+
+
+def test_each_side_reads_until_when_its_time_is() -> None:
+    until: dict[str, list[float]] = {"agent": [], "user": []}
+
+    def side(name: str, text: str) -> Side:
+        def speak(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+            until[name].append(ctx.deadline - time.monotonic())
+            return Transcript(text=text)
+
+        return speak
+
+    talk(side("agent", "a"), side("user", "u"), limits=Limits(wall_s=50.0))
+    # the user has a limit of its own each time; the agent goes on with what it has left
+    assert all(left <= 50.0 for side in until.values() for left in side)
+    assert sorted(until["agent"], reverse=True) == until["agent"] and len(until["user"]) == 3
 
 
 @pytest.mark.parametrize("agent", [hangs, hangs_too])

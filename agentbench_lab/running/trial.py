@@ -195,7 +195,6 @@ class Job:
             self._toolbox,
             self._context,
             speaks=self._user_speaks,
-            before=None if self._conversation is None else self._conversation.user_usage,
         )
         return self._conversation.start()
 
@@ -209,7 +208,7 @@ class Job:
             self._left_s, left = max(0.0, self.deadline - now), wall_s
         else:
             left = self._left_s
-        self.deadline = now + left
+        self.deadline = self._context.deadline = now + left
         if self.watch is not None:
             self.watch(left)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentbench_lab import tables
 from agentbench_lab.cases import Case, Limits, Message, Task, parse_cases
@@ -449,6 +451,61 @@ def test_many_conversations_side_by_side_do_not_mix() -> None:
         assert set(told[2::2]) == {f"user of {trial}"}
 
 
+def refuses(tools: Toolbox) -> str:
+    tools.call("refuse", {"reason": "no"})
+    return "No."
+
+
+AGENT: dict[str, Any] = {
+    "speaks": "Hm?", "acts": cancels, "refuses": refuses, "stops": f"Bye {STOP_TOKEN}", "silent": "",
+    "answers": Transcript(answer=3), "raises": Broken("a"), "nonsense": lambda tools: 5,
+}  # fmt: skip
+USER: dict[str, Any] = {
+    "speaks": "Well?", "stops": STOP_TOKEN, "silent": "", "raises": Broken("u"), "nonsense": lambda tools: {5},
+}  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from(list(AGENT)), min_size=4, max_size=4),
+    st.lists(st.sampled_from(list(USER)), min_size=3, max_size=3),
+    st.integers(1, 4),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_said_has_one_end_and_one_owner(agents: list[str], users: list[str], most: int) -> None:
+    """Worked out turn by turn: who spoke how often, what ended it, and whose fault it was."""
+    turns, end, fault = 0, "", ""
+    for at in range(most):
+        turns, mine = at + 1, agents[at]
+        if mine in ("raises", "nonsense"):
+            fault = "agent"
+        elif mine in ("refuses", "answers"):
+            end = "ending"
+        elif mine in ("stops", "silent"):
+            end = "agent_stop" if mine == "stops" else "no_words"
+        elif turns == most:
+            end = "max_turns"
+        elif users[at] == "stops":
+            end = "user_stop"
+        elif users[at] != "speaks":
+            fault = "user"
+        if end or fault:
+            break
+    run = talk(
+        Says(*[AGENT[each] for each in agents]), Says(*[USER[each] for each in users]), max_turns=most,
+        user={"scenario": "s"},
+    )  # fmt: skip
+    row, about = row_of(run), extra(run)
+    assert about["turns"] == turns and about.get("ended_by", "") == end
+    assert row["excluded_owner"] == ("environment" if fault == "user" else None)
+    assert (row["outcome"] is None) == (fault == "user")
+    assert (row["outcome"] == "driver_error") == (fault == "agent")
+    told = dialogue(run)
+    assert not any(STOP_TOKEN in words for _, words in told)
+    assert sum(who == "user" for who, _ in told) == turns
+    acted = "acts" in agents[: turns - (fault == "agent")]
+    assert (row["tool_calls"] > 0) == acted
+
+
 # -- a driver's own messages
 
 
@@ -558,14 +615,12 @@ def test_the_command_line_names_the_user(tmp_path: Path) -> None:
         "def user(task, tools, ctx):\n    return Transcript(text='Quite sure. ###STOP###')\n",
     )
     out = str(tmp_path / "run")
-    asked = ["run", "support", "--only", "cancel-shipped", "--driver", "mine:agent", "--out", out]
-    done = lab(*asked, "--user", "mine:user", cwd=tmp_path)
+    asked = ["run", "support", "--only", "cancel-shipped", "--driver", "mine:agent", "--user", "mine:user"]
+    done = lab(*asked, "--out", out, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     shown = lab("show", out, "--case", "cancel-shipped", cwd=tmp_path)
     assert "Quite sure." in shown.stdout and "###" not in shown.stdout
     assert "mine:user" in shown.stdout
-    again = lab(*asked, cwd=tmp_path)
-    assert again.returncode == 2 and "user: 'mine:user" in again.stderr
 
 
 # -- how it reads

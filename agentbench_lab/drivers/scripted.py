@@ -10,7 +10,7 @@ from agentbench_lab.worlds.toolbox import Toolbox
 
 
 def scripted(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
-    """The next line of `ctx.config["script"]`, or the stop token when the script is over.
+    """The user of a conversation: the next line of its script (`ctx.config["script"]`), or the stop token at its end.
 
     What it has said already is worked out anew from the history, so that it keeps nothing between its turns.
     """

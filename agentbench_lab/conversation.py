@@ -23,6 +23,7 @@ from agentbench_lab.drivers.base import (
     Context,
     InfrastructureError,
     Loaded,
+    Misconfigured,
     as_transcript,
     checked_usage,
 )
@@ -230,7 +231,11 @@ class Conversation:
             usage = ctx.spent if turn.usage == _UNKNOWN else turn.usage
         except InfrastructureError as error:
             usage = ctx.spent if error.usage is None else checked_usage(error.usage)
-            raise InfrastructureError(f"{_FAILED}: {error}", retry_after=error.retry_after) from error
+            raise InfrastructureError(
+                f"{_FAILED}: {error}", retry_after=error.retry_after, final=error.final
+            ) from error
+        except Misconfigured:
+            raise
         except Exception as error:
             raise InfrastructureError(f"{_FAILED}: {type(error).__name__}: {error}") from error
         finally:
@@ -267,6 +272,7 @@ class Conversation:
             status=next((turn.status for turn in reversed(turns) if turn.status is not None), None),
             result=next((turn.result for turn in reversed(turns) if turn.result is not None), None),
             recovered=any(turn.recovered for turn in turns),
+            cached=any(turn.cached for turn in turns),
             text=without_stop(last.text)[0],
             usage=self._ctx.spent,
             messages=tuple(self.messages),

@@ -141,7 +141,8 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     `refused` with `reject` or `ambiguous_goals` are the two refusals of goal recognition; `candidate_results` are the
     reads of the tied candidates of an ambiguous request; `result` is the set of labels composed from the calls.
     `proof` is the list of steps of the ladder's own shape; `notes` are the driver's reasons; `messages` its dialogue.
-    `text` is what it said last in plain words: a turn of a conversation, and no answer where one is expected.
+    `text` is what it said last in plain words: a turn of a conversation, and no answer where one is expected. `cached`
+    says that some answer of a model came from a cache, so that the trial's times say nothing.
     """
 
     calls: tuple[Call, ...] = ()
@@ -162,3 +163,4 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     messages: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
     text: str = ""
+    cached: bool = False

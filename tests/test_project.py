@@ -25,7 +25,20 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # Where conda-forge spells a name of PyPI in another way.
 CONDA_NAMES = {"great-tables": "great_tables"}
 
-TARGETS = ["setup", "ladder", "test", "long", "check", "format", "lab", "reports", "bench", "docs", "clean"]
+TARGETS = [
+    "setup",
+    "ladder",
+    "test",
+    "long",
+    "check",
+    "format",
+    "lab",
+    "reports",
+    "bench",
+    "local-ladder",
+    "docs",
+    "clean",
+]
 
 
 def requirements(*lists: list[str]) -> dict[str, SpecifierSet]:

@@ -33,6 +33,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Goal, Limits, Task
+from agentbench_lab.drivers import keys
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import (
     MESSAGES_LIMIT,
@@ -55,7 +56,10 @@ BUILT_IN = {
     "reckless": "agentbench_lab.drivers.floors:reckless",
     "scripted": "agentbench_lab.drivers.scripted:scripted",
 }
-MAKERS: dict[str, str] = {"faulty": "agentbench_lab.drivers.faulty:make"}
+MAKERS: dict[str, str] = {
+    "chat": "agentbench_lab.drivers.chat:make",
+    "faulty": "agentbench_lab.drivers.faulty:make",
+}
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
 ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
@@ -66,12 +70,26 @@ class InfrastructureError(Exception):
 
     It is no fault of the agent's. Before any output of a model and any tool call the trial is tried again, after
     `retry_after` seconds where the other side named them; else, and when no try is left, the trial is excluded.
-    `usage` is what the failed try has cost all the same.
+    `usage` is what the failed try has cost all the same. A `final` error would be the same again: it is not tried again.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None, usage: Usage | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+        final: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.retry_after, self.usage = retry_after, usage
+        self.retry_after, self.usage, self.final = retry_after, usage, final
+
+
+class Misconfigured(LabError):
+    """What a driver raises when no trial can go on as it was set up: a wrong key, a model that is not there.
+
+    It is nobody's sample: it stops the whole run with its one line, and what was finished stays in the journal.
+    """
 
 
 def known_figures(usage: Usage) -> tuple[int, int, int]:
@@ -348,6 +366,10 @@ class Loaded:
     model: str | None = None
     durable: bool = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        keys.remember()  # this may be another process, with an environment of its own
+
     def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
         """What the function gives back: a result, or an awaitable of one."""
         if self.ladder_shaped:
@@ -366,6 +388,7 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
 
     Modules are found on PYTHONPATH and in the working folder. Raises LabError with the near match.
     """
+    keys.remember()
     if callable(driver):
         module = getattr(driver, "__module__", "") or "?"
         name = getattr(driver, "__qualname__", type(driver).__name__)
@@ -513,6 +536,7 @@ _KEYS = {
     "messages": "messages",
     "notes": "notes",
     "why": "notes",
+    "cached": "cached",
     "observed": "observed",
     "stop": "stop",
 }
@@ -630,6 +654,7 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
         ambiguous_goals=_labels(fields.get("ambiguous_goals"), "ambiguous_goals"),
         messages=tuple(plain(list(_sequence(fields.get("messages", ()), "messages")))),
         notes=_notes(fields.get("notes")),
+        cached=_flag(fields, "cached", False),
     )
 
 

@@ -1,13 +1,16 @@
 """Secrets taken out of texts that a run keeps: keys of providers, by their shapes and by the names they stand under.
 
-A shape is not proof: a secret of a form that is not listed stays, and what only looks like a key goes.
+A shape is not proof: a secret of a form that is not listed stays, and what only looks like a key goes. The keys that
+drivers use are known and not guessed (`drivers.keys`).
 """
 
 from __future__ import annotations
 
 import re
 
-REDACTED = "«redacted»"
+from agentbench_lab.drivers import keys
+
+REDACTED = keys.REDACTED
 
 _HINTS = (
     *(
@@ -63,8 +66,10 @@ def redact(text: str) -> str:
     """The text without what looks like a secret, each replaced by `«redacted»`; JSON stays JSON.
 
     Shapes: `sk-...`, tokens of GitHub, GitLab, Hugging Face and Slack, keys of AWS and Google; what follows `Bearer`;
-    the value of `NAME_API_KEY=value` (also _TOKEN, _SECRET, _PASSWORD, _KEY) and of `"api_key": "value"`.
+    the value of `NAME_API_KEY=value` (also _TOKEN, _SECRET, _PASSWORD, _KEY) and of `"api_key": "value"`. The keys that
+    this process has read from its environment go wherever they stand, whatever their shape.
     """
+    text = keys.without(text)
     if not any(hint in text for hint in _HINTS):
         return text
     return _SECRET.sub(_without, text)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 
+from agentbench_lab.drivers.base import Misconfigured
 from agentbench_lab.errors import LabError
 from agentbench_lab.running.kit import Kit, Wire, unpacked
 from agentbench_lab.running.output import routed
@@ -97,6 +98,8 @@ def _receive(
         if kind == "late":
             _replace(worker, running, left, packed, drop=0)
         sink(Wire.records(message)[0])
+    elif kind == "stop":
+        raise Misconfigured(message)
     elif kind == "ready":
         worker.ready = True
         worker.deadline = float("inf")
@@ -245,7 +248,12 @@ class _UnderWay:
 
     def send(self, kind: str, job: Job, made: Callable[[], Record]) -> None:
         """Send a trial's record, unless it was sent already."""
-        record = made() if kind == "record" else None
+        try:
+            record = made() if kind == "record" else None
+        except Misconfigured as error:
+            with self._lock:
+                self._pipe.send_bytes(pickle.dumps(("stop", str(error))))
+            return
         with self._lock:
             if self._job is job:
                 self._job = None

@@ -86,6 +86,7 @@ def _record(
         usage=_usage(trial),
         messages=tuple(json.loads(said["messages"])) if said["messages"] else (),
         notes=tuple(said["notes"]),
+        cached=trial["cached"],
     )
     ledger = tuple(
         ledger_row(

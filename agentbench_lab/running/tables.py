@@ -97,7 +97,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         len(record.ledger),
         sum(call.status != "ok" for call in record.ledger),
         *usage_values(said.usage, record.wall_s),
-        False,
+        said.cached,
         record.working_s,
         len(record.attempts),
         record.width,

@@ -21,6 +21,7 @@ from agentbench_lab.drivers.base import (
     Context,
     InfrastructureError,
     Loaded,
+    Misconfigured,
     Nonsense,
     OutOfTime,
     as_transcript,
@@ -390,7 +391,9 @@ class Job:
         return _Tried(transcript, usage, ledger, wall_s, waited_s, trace, again, workers)
 
     def _failed(self, error: BaseException) -> _Tried:
-        """What an attempt came to that ended with an error."""
+        """What an attempt came to that ended with an error; one that stops the run is raised again."""
+        if isinstance(error, Misconfigured):
+            raise error
         if isinstance(error, BudgetSpent):
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
@@ -408,7 +411,7 @@ class Job:
             silent = self._silent(usage)
             if error.usage is not None and spent != _UNKNOWN:
                 usage = spent + usage
-            return self._tried(stopped, "", usage=usage, again=error if silent else None)
+            return self._tried(stopped, "", usage=usage, again=error if silent and not error.final else None)
         transcript, trace = _crashed(error)
         tried = self._tried(transcript, trace)
         tried.crashed = isinstance(error, Exception) and not isinstance(error, LabError)

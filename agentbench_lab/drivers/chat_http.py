@@ -1,0 +1,272 @@
+"""One request to an endpoint and what comes of it: bytes, or an error that says whose it is.
+
+The key goes into the header of a request and nowhere else: it is read when it is needed, kept in no object, and taken
+out of whatever the endpoint sends back before anybody reads that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from agentbench_lab.drivers import keys
+from agentbench_lab.drivers.base import InfrastructureError, Misconfigured
+from agentbench_lab.errors import LabError
+from agentbench_lab.transcripts import Usage
+
+if TYPE_CHECKING:
+    import httpcore2
+
+NOTHING = Usage(0, 0, 0, 0, model_calls=0)
+"""What a request has used that was turned away: the endpoint says that it gave no answer."""
+LOST = Usage(model_calls=1)
+"""What a request has used whose answer never came: nobody knows."""
+_HEADERS = [
+    (b"Content-Type", b"application/json"),
+    (b"Accept", b"application/json"),
+    (b"User-Agent", b"agentbench-lab"),
+]
+_EXTENSIONS = {"timeout": {"connect": 10.0}}
+_AGAIN = frozenset({408, 409, 425, 429})
+_MISSING = "chat drivers need the extra: pip install 'agentbench-lab[live]'"
+
+
+class ContextFull(Exception):
+    """The dialogue is longer than what the model can read: the agent's own end, and no fault of the endpoint's."""
+
+
+class _Open:
+    """The connections of one event loop to one endpoint, and what keeps them open.
+
+    They are httpx2's own, taken from its core one by one: its pool looks at every connection that waits before each
+    request, which with 64 side by side takes longer than the request itself. Through a proxy it is the pool all the same.
+    """
+
+    def __init__(self, url: str) -> None:
+        import httpcore2
+        import httpx2
+
+        parsed = httpx2.URL(url)
+        self.url = httpcore2.URL(
+            scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path
+        )
+        self.headers = [(b"Host", parsed.netloc), *_HEADERS]
+        proxies = {} if proxy_bypass(parsed.host) else getproxies()
+        proxy = proxies.get(parsed.scheme) or proxies.get("all")
+        # without TLS nothing is trusted, and nothing has to be read
+        tls = parsed.scheme == "https" or proxy
+        self._trusted = httpx2.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._free: list[httpcore2.AsyncHTTPConnection] = []
+        self.links: set[httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy] = set()
+        self._proxy = httpcore2.AsyncHTTPProxy(proxy, ssl_context=self._trusted) if proxy else None
+        if self._proxy is not None:
+            self.links.add(self._proxy)
+        self.lifetime = _lifetime(self)
+
+    async def send(self, body: bytes, key: str) -> httpcore2.Response:
+        """The answer to one request, read to its end."""
+        headers = [*self.headers, (b"Content-Length", b"%d" % len(body))]
+        if key:
+            headers.append((b"Authorization", b"Bearer " + key.encode()))
+        if self._proxy is not None:
+            return await self._proxy.request(
+                "POST", self.url, headers=headers, content=body, extensions=_EXTENSIONS
+            )
+        link = await self._take()
+        try:
+            answer = await link.request(
+                "POST", self.url, headers=headers, content=body, extensions=_EXTENSIONS
+            )
+        except BaseException:
+            # it has closed itself
+            self.links.discard(link)
+            raise
+        self._free.append(link)
+        return answer
+
+    async def _take(self) -> httpcore2.AsyncHTTPConnection:
+        """A connection that is open and free, else a new one."""
+        import httpcore2
+
+        while self._free:
+            link = self._free.pop()
+            if link.is_available() and not link.has_expired():
+                return link
+            self.links.discard(link)
+            await link.aclose()
+        link = httpcore2.AsyncHTTPConnection(
+            origin=self.url.origin, ssl_context=self._trusted, keepalive_expiry=60.0
+        )
+        self.links.add(link)
+        return link
+
+
+_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Open]] = WeakKeyDictionary()
+
+
+async def _opened(url: str) -> _Open:
+    by_url = _open.setdefault(asyncio.get_running_loop(), {})
+    held = by_url.get(url)
+    if held is None:
+        held = by_url[url] = _Open(url)
+        await anext(held.lifetime)
+    return held
+
+
+async def _lifetime(held: _Open) -> AsyncGenerator[None]:
+    """Open until the event loop ends: `asyncio.run` closes the generators that are left, on the loop itself."""
+    try:
+        yield
+    finally:
+        for link in held.links:
+            await link.aclose()
+
+
+async def post(url: str, body: bytes, timeout: float) -> bytes:
+    """The answer of the endpoint, without the key in it.
+
+    Raises InfrastructureError where the other side failed, Misconfigured where nothing will ever come of asking (a
+    wrong key, a model that is not there), ContextFull where the dialogue is too long.
+    """
+    try:
+        import httpcore2
+    except ImportError:
+        raise LabError(_MISSING) from None
+    held = await _opened(url)
+    try:
+        async with asyncio.timeout(timeout):
+            answer = await held.send(body, keys.api_key())
+    except TimeoutError:
+        raise InfrastructureError(f"no answer within {timeout:g} s", usage=LOST) from None
+    except (
+        httpcore2.ConnectError,
+        httpcore2.ConnectTimeout,
+        httpcore2.ProxyError,
+        httpcore2.UnsupportedProtocol,
+    ) as error:
+        raise InfrastructureError(f"cannot connect: {_said(error)}", usage=NOTHING) from None
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException) as error:
+        raise InfrastructureError(f"the answer broke off: {_said(error)}", usage=LOST) from None
+    content = _clean(answer.content)
+    if answer.status == 200:
+        return content
+    later = [value for name, value in answer.headers if name.lower() == b"retry-after"]
+    raise failure(answer.status, later[-1].decode("latin-1") if later else "", content)
+
+
+def failure(status: int, retry_after: str, content: bytes) -> Exception:
+    """The error that an answer with this status stands for."""
+    code, said = _error(content)
+    what = f"the endpoint answers {status}{f': {said}' if said else ''}"
+    if status in (400, 413, 422) and _too_long(status, code, said):
+        return ContextFull(what)
+    if status in (401, 403, 404, 405, 407) or status // 100 == 3 or code == "insufficient_quota":
+        return Misconfigured(f"{what}{_hint(status)}")
+    if status in _AGAIN or status >= 500:
+        return InfrastructureError(what, retry_after=seconds(retry_after), usage=NOTHING)
+    return InfrastructureError(what, usage=NOTHING, final=True)
+
+
+def seconds(retry_after: str, now: datetime | None = None) -> float | None:
+    """The seconds of a Retry-After header, which holds a number or a date; None where it says neither."""
+    with suppress(ValueError):
+        value = float(retry_after)
+        return value if 0 <= value < float("inf") else None
+    try:
+        at = parsedate_to_datetime(retry_after)
+    except (TypeError, ValueError):
+        return None
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())
+
+
+def _hint(status: int) -> str:
+    if status in (401, 403, 407):
+        return f" (the key is read from {' or '.join(keys.NAMES)})" if not keys.api_key() else ""
+    if status == 404 or status // 100 == 3:
+        return " (is the base URL right? most end with /v1; and is the model's name?)"
+    return ""
+
+
+def _too_long(status: int, code: str, said: str) -> bool:
+    words = said.casefold()
+    return (
+        status == 413
+        or code == "context_length_exceeded"
+        or any(sign in words for sign in ("context length", "context window", "context size"))
+        or "prompt is too long" in words
+    )
+
+
+def _error(content: bytes) -> tuple[str, str]:
+    """The code and the message of an error, as short lines; an error page that is no JSON is its own message."""
+    try:
+        value = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return "", " ".join(content[:300].decode(errors="replace").split())
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if not isinstance(error, dict):
+        return "", " ".join(str(error)[:300].split())
+    code = error.get("code") or error.get("type") or ""
+    said = error.get("message") or error.get("detail") or ""
+    return str(code)[:100], " ".join(str(said)[:300].split())
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
+
+
+def _clean(content: bytes) -> bytes:
+    """The answer without the key, however JSON writes it."""
+    for form in keys.known():
+        if form.encode() in content:
+            content = content.replace(form.encode(), keys.REDACTED.encode())
+    if keys.known() and b"\\" in content:
+        # an escape may hide a letter of it
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            value = msgspec.json.decode(content)
+            clean = keys.without_in(value)
+            if clean is not value:
+                return msgspec.json.encode(clean)
+    return content
+
+
+# ---- answers that are kept
+
+
+def cached(folder: str, key: bytes) -> bytes | None:
+    """The answer that is kept under this key; None where there is none."""
+    try:
+        return _place(folder, key).read_bytes()
+    except OSError:
+        return None
+
+
+def keep(folder: str, key: bytes, answer: bytes) -> None:
+    """Keep an answer, whole or not at all. Raises Misconfigured where the folder does not take it."""
+    place = _place(folder, key)
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(answer)
+        temporary.replace(place)
+    except OSError as error:
+        raise Misconfigured(f"cache={folder}: cannot write there: {error.strerror}") from None
+
+
+def _place(folder: str, key: bytes) -> Path:
+    digest = hashlib.sha256(key).hexdigest()
+    return Path(folder) / digest[:2] / f"{digest[2:]}.json"

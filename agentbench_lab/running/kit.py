@@ -63,6 +63,11 @@ class Kit:
             row = record.row
             checkpoint_path(self.checkpoints, row.case_id, row.arm, row.trial).unlink(missing_ok=True)
 
+    @property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """All drivers of the run: those under test, and the one that plays the simulated users."""
+        return self.drivers if self.user is None else (*self.drivers, self.user)
+
     def job(self, spec: Spec) -> Job:
         """A fresh job for one trial."""
         return Job(
@@ -91,7 +96,7 @@ class Kit:
 
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
-        for driver in (*self.drivers, *((self.user,) if self.user is not None else ())):
+        for driver in self.loaded:
             if any(map(_only_here, functions_of(driver))):
                 raise LabError(
                     f"driver {driver.name!r} (or its scaffold) is defined in a notebook, a script or a function, where a worker cannot "

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.cases import load_suite, select
-from agentbench_lab.drivers.base import Misconfigured
+from agentbench_lab.cases import Task, load_suite, select
+from agentbench_lab.drivers.base import Context, Misconfigured
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
+from agentbench_lab.transcripts import Transcript
+from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..agents.openai_server import Answer, Server, calls, fails, says, serving
 
@@ -62,6 +64,22 @@ def test_a_model_plays_the_user(way: str) -> None:
     assert [each["role"] for each in said] == [
         "user", "assistant", "tool", "assistant", "user", "assistant", "tool",
     ]  # fmt: skip
+
+
+def plain(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    """No model: it says no, and refuses once the customer has insisted."""
+    if task.history:
+        return Transcript(refused=True)
+    return Transcript(text="It has left already.")
+
+
+def test_a_model_talks_with_an_agent_that_is_none() -> None:
+    """An agent that calls and a user that waits: each trial has a loop of its own, of which connections are not shared."""
+    with serving(answers) as server:
+        user = f"chat:customer@{server.url}"
+        run = evaluate(CASE, plain, user=user, trials=6, workers=2, save_run=False)
+    assert {row["outcome"] for row in run.trials.to_pylist()} == {"correct_refusal"}
+    assert len(server.requests) == 6
 
 
 def test_a_user_whose_endpoint_fails_is_not_the_agents_fault() -> None:

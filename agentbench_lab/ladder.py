@@ -98,3 +98,22 @@ def in_order(groups: Iterable[str]) -> list[str]:
     """Rungs ascending, then any other groups by name."""
     rank = {rung: n for n, rung in enumerate(RUNGS)}
     return sorted(set(groups), key=lambda group: (rank.get(group, len(RUNGS)), group))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A point to compare with: a name, what stands for it, and how far it is expected to come, in words."""
+
+    name: str
+    anchor: str
+    reach: str
+
+
+ILLUSTRATIVE_BANDS = (
+    Band("tiny-local", "a small local model (about 1 to 3 billion parameters)", "TOOL-0, shaky on TOOL-1"),
+    Band("8B-open", "an open model of 8 billion parameters", "TOOL-0 to TOOL-1, unreliable on TOOL-2"),
+    Band("Nova-micro", "Amazon Nova Micro", "TOOL-1 to TOOL-2"),
+    Band("Nova-lite", "Amazon Nova Lite", "TOOL-2, some of TOOL-3"),
+    Band("Haiku", "Claude Haiku", "TOOL-3 to TOOL-4"),
+)
+"""Where the ladder's own document expects models to come. Nobody ran them: no score is claimed for any."""

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from agentbench_lab import tables
@@ -91,6 +92,25 @@ def gate_rows() -> pl.DataFrame:
         arm | counts | {"group": "TOOL-3", "passes": True, "failure": None, "receipt": None},
     ]
     return pl.DataFrame(rows, schema_overrides={"model": pl.String})
+
+
+def test_the_bands_are_illustrative_and_the_arms_are_measured() -> None:
+    """Nobody reads an expectation as a result: each line says how it is known, the run's own with its evidence."""
+    trials = pa.table(
+        {
+            "driver": ["stub"],
+            "model": pa.nulls(1, pa.string()),
+            "scaffold": ["once"],
+            "evidence": ["simulated"],
+        }
+    )
+    table = tables.bands(gate_rows(), trials)
+    first, *others = table.rows
+    assert first == ["stub", "no model", "TOOL-0", "measured in this run: simulated, 12 judged trials"]
+    assert [row[-1] for row in others] == ["ILLUSTRATIVE, not run"] * 5
+    assert "no score is claimed" in table.notes[0]
+    levels = gate_rows().with_columns(group=pl.lit("level 1"))
+    assert tables.bands(levels, trials).rows == []
 
 
 def test_the_gate_keeps_its_receipts() -> None:

@@ -95,12 +95,24 @@ def one_call(tools: Sequence[Tool]) -> dict[str, Any]:
         "anyOf": [
             {
                 "type": "object",
-                "properties": {"tool": {"const": tool.name}, "input": tool.input_schema},
+                "properties": {"tool": {"const": tool.name}, "input": _shape(tool.input_schema)},
                 "required": ["tool", "input"],
                 "additionalProperties": False,
             }
             for tool in tools
         ],
+    }
+
+
+def _shape(schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool's schema without its rules on which arguments go together (`anyOf` of nothing but `required`).
+
+    An endpoint whose grammar does not know such a rule drops the whole schema and says nothing. The toolbox keeps it.
+    """
+    return {
+        name: value
+        for name, value in schema.items()
+        if not (name in ("anyOf", "oneOf", "allOf") and all(set(one) <= {"required"} for one in value))
     }
 
 

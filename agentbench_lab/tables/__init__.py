@@ -17,6 +17,7 @@ from agentbench_lab.tables.cost import cost as cost
 from agentbench_lab.tables.cost import frontier as frontier
 from agentbench_lab.tables.cost import tool_errors as tool_errors
 from agentbench_lab.tables.cost import usage as usage
+from agentbench_lab.tables.ladder import bands as bands
 from agentbench_lab.tables.ladder import gate as gate
 from agentbench_lab.tables.ladder import groups as groups
 from agentbench_lab.tables.ladder import ladder as ladder

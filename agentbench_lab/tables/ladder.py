@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import percent
 from agentbench_lab.charts.words import counted, named
-from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES, Cell, in_order
-from agentbench_lab.tables.table import Table, share, under_arms
+from agentbench_lab.ladder import COMPLETION_FLOOR, ILLUSTRATIVE_BANDS, RUNG_NAMES, Cell, in_order
+from agentbench_lab.tables.table import Table, by_arm, share, under_arms
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 
 def ladder(frame: pl.DataFrame) -> Table:
@@ -116,3 +117,28 @@ def gate(frame: pl.DataFrame) -> Table:
     title = f"The gate: no hallucination, at least {percent(COMPLETION_FLOOR)} completed"
     columns = ["rung", ">judged", ">completed", ">hallucinated", "gate", "why"]
     return Table(title, columns, rows, reached if rows else ["no trials"])
+
+
+def bands(frame: pl.DataFrame, trials: pa.Table) -> Table:
+    """How far each arm of a `metrics.gate` came, beside the ladder's reference bands, which nobody ran.
+
+    `trials` are the run's: they say what kind of evidence an arm's rows are. A run whose groups are no rungs gives an
+    empty table that says so.
+    """
+    columns = ["", "who", "reach", "how that is known"]
+    if not any(group in RUNG_NAMES for group in frame["group"]):
+        why = "the bands are the ladder's, and these groups are no rungs"
+        return Table("Beside the reference bands", columns, [], [why])
+    names = trials.select(["driver", "model", "scaffold", "evidence"]).to_pylist()
+    evidence = {(row["driver"], row["model"], row["scaffold"]): row["evidence"] for row in names}
+    rows: list[Sequence[str] | str] = []
+    for arm, part in by_arm(frame):
+        row = part.row(0, named=True)
+        kind = evidence[row["driver"], row["model"], row["scaffold"]]
+        known = f"measured in this run: {kind}, {counted(int(part['judged'].sum()), 'judged trial')}"
+        rows.append([arm, row["model"] or "no model", row["reached"] or "no rung", known])
+    rows += [[band.name, band.anchor, band.reach, "ILLUSTRATIVE, not run"] for band in ILLUSTRATIVE_BANDS]
+    note = (
+        "the bands are expectations of the ladder's own document: anchors and no results; no score is claimed"
+    )
+    return Table("Beside the reference bands", columns, rows, [note])

@@ -196,6 +196,16 @@ def test_calls_as_objects_of_a_schema(tmp_path: Path) -> None:
     assert sorted(plain.requests[0]["response_format"]) == ["schema", "type"]
 
 
+def test_the_shape_of_a_call_leaves_out_which_arguments_go_together() -> None:
+    """Grammars that do not know such a rule would be none at all."""
+    either = [{"required": ["a"]}, {"required": ["b"]}]
+    kinds = [{"type": "string"}, {"type": "null"}]
+    schema = {"type": "object", "properties": {"a": {"anyOf": kinds}}, "anyOf": either}
+    (shape,) = chat_words.one_call([Tool("t", "", schema)])["anyOf"]
+    assert shape["properties"]["input"] == {"type": "object", "properties": {"a": {"anyOf": kinds}}}
+    assert schema["anyOf"] == either
+
+
 def test_a_schema_that_is_not_kept(tmp_path: Path) -> None:
     cut = '{"tool": "tmct_describe", "input": {"sym'
     nothing = '{"tool": "tmct_describe"}'

@@ -199,10 +199,13 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Gold(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A reference solution: the calls that do what is asked, in order, and the answer. No driver ever sees it."""
+    """A reference solution: the calls that do what is asked, in order, and the answer; `parts` says how many of the
+    calls, in order, each part of the request takes. No driver ever sees it, but the error model `simulated`.
+    """
 
     calls: tuple[Call, ...] = ()
     answer: Any = None
+    parts: tuple[int, ...] = ()
 
 
 class _Line(
@@ -653,6 +656,7 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
     for call in line.gold.calls if line.gold is not None else ():
         if call.name not in line.tools:
             yield f"gold: {call.name!r} is not in tools{did_you_mean(call.name, line.tools)}"
+    yield from _rules_of_gold_parts(line)
     if line.rung is not None:
         keys = [f"expect.{key}" for key in OUTCOME_KEYS if getattr(expect, key) not in (None, ())]
         keys += ["expect.order"] if expect.order != "positional" else []
@@ -668,6 +672,19 @@ def _rules_of_outcomes(line: _Line, outcome: bool, climbing: str | None) -> Iter
             yield f"expect.{key} is the ladder's alone; this suite is judged by its outcomes"
     if not expect.grades and not given:
         yield "expect has nothing that is judged: give calls, refuse, state, state_absent, state_equals, files, command or answer"
+
+
+def _rules_of_gold_parts(line: _Line) -> Iterable[str]:
+    """Each part of the request has its calls, and each call its part."""
+    gold = line.gold
+    if gold is None or not gold.parts:
+        return
+    if len(gold.parts) != len(line.parts):
+        yield f"gold.parts: {len(gold.parts)} numbers for {len(line.parts)} parts"
+    if min(gold.parts) < 0:
+        yield f"gold.parts: {min(gold.parts)} calls"
+    elif sum(gold.parts) != len(gold.calls):
+        yield f"gold.parts: they take {sum(gold.parts)} calls together, and gold has {len(gold.calls)}"
 
 
 def _rules_of_calls(line: _Line, outcome: bool) -> Iterable[str]:

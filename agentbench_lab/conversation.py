@@ -83,7 +83,7 @@ class Conversation:
         self._agent, self._user = agent, user
         self._task, self._tools, self._ctx = task, tools, ctx
         self._max_turns = case.max_turns
-        seed = hashlib.sha256(f"{ctx.seed}\0user".encode()).hexdigest()[:16]
+        seed = user_seed(ctx.seed)
         self._told = Task("", (), policy=user_policy(case.user.scenario))
         self._silence = NoTools()
         self._user_ctx = Context(self._silence, self._told, seed=seed, trial=ctx.trial)
@@ -293,6 +293,11 @@ class Conversation:
 _FAILED = "the simulated user failed"
 
 
+def user_seed(seed: str) -> str:
+    """What the random numbers of the user's side grow from, in the trial of this seed."""
+    return hashlib.sha256(f"{seed}\0user".encode()).hexdigest()[:16]
+
+
 def user_policy(scenario: str) -> str:
     """What a simulated user is told: its part, and what is particular to the case."""
     return f"{ROLE}\n\nWhat is so with this person:\n{scenario}" if scenario.strip() else ROLE
@@ -378,4 +383,4 @@ class _Nowhere:
         return None
 
 
-__all__ = ["DEFAULT_USER", "ROLE", "Conversation", "NoTools", "Talk", "UserSide", "user_policy"]
+__all__ = ["DEFAULT_USER", "ROLE", "Conversation", "NoTools", "Talk", "UserSide", "user_policy", "user_seed"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -621,6 +622,34 @@ def test_the_command_line_names_the_user(tmp_path: Path) -> None:
     shown = lab("show", out, "--case", "cancel-shipped", cwd=tmp_path)
     assert "Quite sure." in shown.stdout and "###" not in shown.stdout
     assert "mine:user" in shown.stdout
+
+
+def unsure(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    """A side that no two runs make alike, as a model is."""
+    return Transcript(text=f"{os.urandom(4).hex()}?", usage=Usage(5, 0, 0, 1, 1))
+
+
+def unsure_user(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    return unsure(task, tools, ctx)
+
+
+@pytest.mark.parametrize("user", [unsure_user, "scripted", unsure])
+def test_a_conversation_is_recorded_and_played_back(tmp_path: Path, user: Side | str) -> None:
+    """Both sides of it, to the word; a scripted user is asked again, and says the same."""
+    file = tmp_path / "talks.jsonl"
+    given: dict[str, Any] = {"world": world(), "save_run": False, "trials": 3}
+    live = evaluate(cases(), unsure, user=user, record=file, **given)
+    name = f"{__name__}:unsure"
+    agent = f"replay:{file}#{name}"
+    again = user if user == "scripted" else f"replay:{file}#{name}{'_user' if user is unsure_user else ''}"
+    played = evaluate(cases(), agent, user=again, **given)
+    assert played.transcripts["messages"].to_pylist() == live.transcripts["messages"].to_pylist()
+    for one, other in zip(live.trials.to_pylist(), played.trials.to_pylist(), strict=True):
+        assert (other["outcome"], other["tokens_fresh_input"]) == (one["outcome"], one["tokens_fresh_input"])
+        talks = [json.loads(row["extra"]) for row in (one, other)]
+        assert talks[0]["turns"] == talks[1]["turns"]
+        assert talks[0]["user"]["usage"]["fresh_input"] == talks[1]["user"]["usage"]["fresh_input"]
+    assert len({*live.transcripts["messages"].to_pylist()}) == 3
 
 
 # -- how it reads

@@ -92,6 +92,12 @@ _how = _options(
         help="threads, processes, dask, or dask:ADDRESS.",
     ),
     click.option("--shard", default="", metavar="I/N", help="Only the I-th of N parts, to be merged."),
+    click.option(
+        "--record",
+        default="",
+        metavar="FILE",
+        help="Add every driver call to FILE, from which --driver replay:FILE plays them back.",
+    ),
 )
 _limits = _options(
     click.option("--timeout", type=float, metavar="SECONDS", help="A trial's time; default 60."),
@@ -143,6 +149,7 @@ def run(
     workers: int,
     executor: str,
     shard: str,
+    record: str,
     timeout: float | None,
     max_steps: int | None,
     max_tool_calls: int | None,
@@ -192,6 +199,7 @@ def run(
         again_excluded=again_excluded,
         shard=shard,
         user=user,
+        record=record,
     )
     if plan_only or prepared.plan.finished:
         for note in prepared.plan.notes:

@@ -59,6 +59,8 @@ BUILT_IN = {
 MAKERS: dict[str, str] = {
     "chat": "agentbench_lab.drivers.chat:make",
     "faulty": "agentbench_lab.drivers.faulty:make",
+    "replay": "agentbench_lab.drivers.replay:make",
+    "simulated": "agentbench_lab.drivers.simulated:make",
 }
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
 ENTRY_POINTS = "agentbench_lab.drivers"
@@ -162,6 +164,7 @@ class Context:
 
     role = ""
     part: int | None = None
+    worker = 0
     deadline = math.inf
     attempt = 1
 
@@ -203,6 +206,11 @@ class Context:
     @property
     def _root(self) -> Context:
         return self._above or self
+
+    @property
+    def trial_seed(self) -> str:
+        """The seed of the whole trial; a worker's own is `seed`."""
+        return self._root.seed
 
     @property
     def spent(self) -> Usage:
@@ -292,7 +300,7 @@ class Context:
         seed = hashlib.sha256(f"{root.seed}\0{seat.number}".encode()).hexdigest()[:16]
         child = Context(toolbox, task, seed=seed, trial=root.trial, limits=root._limits)
         child._above, child._lock = root, root._lock
-        child.role, child.part = role, part
+        child.role, child.part, child.worker = role, part, seat.number
         child.deadline, child.attempt = root.deadline, root.attempt
         child.config = root.config
         with root._lock:

@@ -24,6 +24,7 @@ from agentbench_lab.cases import (
     project_root,
     select,
 )
+from agentbench_lab.conversation import DEFAULT_USER
 from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
@@ -71,11 +72,13 @@ from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.checkpoint import FOLDER as CHECKPOINTS
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
+from agentbench_lab.running.fitted import begun, fitted, fitted_user, user_arm
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
 from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
+from agentbench_lab.running.record import RecordFile, ended_without, record_asked
 from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
@@ -144,6 +147,7 @@ def evaluate(
     again_excluded: bool = False,
     shard: str = "",
     user: DriverLike = "",
+    record: str | Path = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -170,6 +174,8 @@ def evaluate(
     `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
     container:IMAGE; docs/sandbox.md says what each holds.
 
+    `record` is a file to which every call of a driver is added, from which the driver `replay:FILE` plays them back.
+
     Raises LabError for what cannot be run, before anything is run or written. What a driver does wrong never raises:
     it is judged.
     """
@@ -195,6 +201,7 @@ def evaluate(
         again_excluded=again_excluded,
         shard=shard,
         user=user,
+        record=record,
         save_run=save_run,
     ).run(progress)
 
@@ -222,6 +229,7 @@ def prepare(
     again_excluded: bool = False,
     shard: str = "",
     user: DriverLike = "",
+    record: str | Path = "",
     save_run: bool = True,
 ) -> Prepared:
     """The same, checked and planned but not begun: `.plan` says what it would do, `.run()` does it."""
@@ -254,6 +262,7 @@ def prepare(
     if shard:
         specs = shard_of(specs, shard)
     check_talks(suite, cases, arms)
+    recording = record_asked(record, executor)
     if any(loaded.durable for loaded in drivers):
         check_durable(placed)
     caps = caps_asked(caps)
@@ -270,14 +279,14 @@ def prepare(
         user_key(played.name, played.version) if played is not None else "",
     )
     kit = Kit(
-        drivers,
+        fitted(drivers, arms, specs, ladder=ladder, record=recording),
         arms,
         {case.id: of_case for case, of_case in placed},
         limits=limits,
         stamp=stamp,
         strictness=strictness,
         retries=retries_asked(retries),
-        user=played,
+        user=None if played is None else fitted_user(played, specs, recording),
         run=digest(msgspec.to_builtins(settings)),
     )
     options = {
@@ -312,6 +321,7 @@ def prepare(
         caps,
         again_excluded,
         fresh=not out,
+        recording=recording,
     )
 
 
@@ -345,6 +355,7 @@ class Prepared:
         again_excluded: bool,
         *,
         fresh: bool,
+        recording: RecordFile | None = None,
     ) -> None:
         self.suite, self.placed, self.kit, self.specs = suite, placed, kit, specs
         self.settings, self.options, self.folder = settings, options, folder
@@ -354,6 +365,7 @@ class Prepared:
         self._order = in_order(spec.case.group for spec in specs)
         self._here = ""
         self._fresh = fresh
+        self._recording = recording
         self._earlier = self._read_earlier() if folder is not None and not fresh else None
         done = dict(self._earlier.records) if self._earlier else {}
         to_run = self._to_run(done)
@@ -530,6 +542,8 @@ class Prepared:
         interrupted = False
 
         def ended(record: Record) -> None:
+            if self._recording is not None:
+                self._record_end(self._recording, record)
             if journal is not None:
                 try:
                     journal.add(record)
@@ -549,6 +563,8 @@ class Prepared:
                 if left and not spent.over():
                     run_specs(left, ended, spent.over)
 
+        if self._recording is not None:
+            self._begin_recording(self._recording, now())
         try:
             with routed(), self._checkpoints():
                 Engine(self.kit, self._executor, self._workers).run(rounds)
@@ -562,6 +578,8 @@ class Prepared:
         finally:
             if journal is not None:
                 journal.close()
+            if self._recording is not None:
+                self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
         if not run.card.complete and not interrupted and (why := spent.reached()):
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
@@ -570,6 +588,31 @@ class Prepared:
         if interrupted:
             raise Interrupted(run)
         return run
+
+    def _begin_recording(self, recording: RecordFile, at: str) -> None:
+        kit, suite = self.kit, self.suite
+        taped = [kit.user] if kit.user is not None and kit.user.name != DEFAULT_USER else []
+        line = begun(
+            [*kit.drivers, *taped],
+            [*kit.arms, *map(user_arm, taped)],
+            started_at=at,
+            stamp=kit.stamp,
+            suite=suite.name,
+            suite_digest=suite.digest,
+            commit=self._commit(),
+        )
+        try:
+            recording.add(line)
+        except OSError as error:
+            raise LabError(f"{shown(recording.path)}: cannot record there: {error.strerror}") from None
+
+    def _record_end(self, recording: RecordFile, record: Record) -> None:
+        try:
+            ended_without(recording, self.placed[record.place[0]][0], record)
+        except OSError as error:
+            raise Incomplete(
+                f"{shown(recording.path)}: cannot write the recording: {error.strerror}"
+            ) from None
 
     @contextmanager
     def _checkpoints(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ The ledger is what really happened. A driver's own account of its calls is compa
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -179,8 +179,11 @@ class Toolbox:
 
     `call` never raises for what an agent did wrong: the mistake comes back as an observation and stands in the
     ledger. It raises BudgetSpent when the limit of calls is used up, and once the trial is over. `spent` says that the
-    limit was reached, `fault` what went wrong in the world itself, which is no fault of the driver's.
+    limit was reached, `fault` what went wrong in the world itself, which is no fault of the driver's. `listener`, when
+    set, is told each call that was answered, control tools too, in the order in which they were run.
     """
+
+    listener: Callable[[str, Any, Observation], None] | None = None
 
     def __init__(self, world: World, declared: Sequence[str], *, tool_calls: int | None = None) -> None:
         self._world = world
@@ -196,6 +199,11 @@ class Toolbox:
         self.spent = False
         self.fault = ""
         self.ending = Ending()
+
+    @property
+    def over(self) -> bool:
+        """Whether the trial has ended: what is called from now on is not run."""
+        return not self._open
 
     @property
     def ledger(self) -> tuple[LedgerRow, ...]:
@@ -269,29 +277,35 @@ class Toolbox:
     def call(self, name: str, input: Any = None) -> Observation:
         """Run one tool: `name` with the arguments `input` (a JSON object; None is no arguments)."""
         with self._lock:
-            if not self._open:
-                raise BudgetSpent("the trial is over")
-            name = _named(name)
-            if self.ending.used:
-                return self._too_late(name, input)
-            if name in _CONTROL and name not in self._declared:
-                return self._control(name, input)
-            if self._limit is not None and len(self._rows) >= self._limit:
-                self.spent = True
-                raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
-            arguments = {} if input is None else input
+            seen = self._answered(name, input)
+            if self.listener is not None:
+                self.listener(_named(name), input, seen)
+            return seen
+
+    def _answered(self, name: str, input: Any) -> Observation:
+        if not self._open:
+            raise BudgetSpent("the trial is over")
+        name = _named(name)
+        if self.ending.used:
+            return self._too_late(name, input)
+        if name in _CONTROL and name not in self._declared:
+            return self._control(name, input)
+        if self._limit is not None and len(self._rows) >= self._limit:
+            self.spent = True
+            raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
+        arguments = {} if input is None else input
+        try:
+            row, value = self._run(name, arguments)
+        except BaseException:
+            # the trial is ended from outside while a tool runs: what it did so far has happened
             try:
-                row, value = self._run(name, arguments)
-            except BaseException:
-                # the trial is ended from outside while a tool runs: what it did so far has happened
-                try:
-                    kept = plain(arguments)
-                except NotJson:
-                    kept = _described(arguments, TEXT_LIMIT)
-                self._keep(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
-                raise
-            self._keep(row)
-            return Observation(row.status, row.text, plain(value))
+                kept = plain(arguments)
+            except NotJson:
+                kept = described(arguments, TEXT_LIMIT)
+            self._keep(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+            raise
+        self._keep(row)
+        return Observation(row.status, row.text, plain(value))
 
     def snapshot(self) -> tuple[bytes, tuple[LedgerRow, ...]]:
         """The world as it stands, and what has happened in it. A world that fails here is at fault."""
@@ -354,10 +368,10 @@ class Toolbox:
         try:
             arguments = plain(input)
         except NotJson as error:
-            return LedgerRow(name, _described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
+            return LedgerRow(name, described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
         if _size(arguments) > INPUT_LIMIT:
             text = f"arguments: more than {INPUT_LIMIT} bytes"
-            return LedgerRow(name, _described(arguments, 200), "malformed", text=text)
+            return LedgerRow(name, described(arguments, 200), "malformed", text=text)
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
@@ -377,7 +391,7 @@ class Toolbox:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
         text = "the task has ended"
         if name not in _CONTROL or name in self._declared:
-            self._keep(LedgerRow(name, _described(input, TEXT_LIMIT), "protocol_error", text=text))
+            self._keep(LedgerRow(name, described(input, TEXT_LIMIT), "protocol_error", text=text))
         return Observation("protocol_error", text)
 
     def _control(self, name: str, input: Any) -> Observation:
@@ -488,11 +502,12 @@ def _size(arguments: Any) -> int:
 def _named(name: Any) -> str:
     """The name as the ledger can hold it; whatever is no name keeps its look, and is never one by chance."""
     if type(name) is not str:
-        return f"«{_described(name, 200)}»"
+        return f"«{described(name, 200)}»"
     return name if name.isascii() and len(name) <= 200 else name.encode(errors="replace").decode()[:200]
 
 
-def _described(value: Any, most: int) -> str:
+def described(value: Any, most: int) -> str:
+    """How a value looks, which may be any object."""
     try:
         return ascii(value)[:most]
     except Exception:  # a driver's own object may fail here in any way

@@ -16,6 +16,7 @@ from agentbench_lab.cases import Case, Suite, load_suite
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Run
 from agentbench_lab.tables import Table
+from agentbench_lab.users import User
 from agentbench_lab.worlds.toolbox import World
 
 _LONGEST = 300
@@ -100,6 +101,10 @@ def about(opened: Opened) -> Table:
     }
     if limits:
         rows.append(["limits", _json(limits)])
+    if case.user is not None:
+        rows.append("the simulated user, of whom the driver knows nothing")
+        rows += _user(case.user)
+        rows.append(["turns", f"at most {case.max_turns} of the agent"])
     rows.append("what the grader looks for")
     if case.expect.mode != "strict":
         rows.append(["mode", case.expect.mode])
@@ -115,6 +120,21 @@ def about(opened: Opened) -> Table:
             rows.append(["answer", _json(case.gold.answer)])
     notes = [f"{opened.suite.name}, {case.group}" + (f": {case.note}" if case.note else "")]
     return Table(case.id, ["what", "how it is"], rows, notes)
+
+
+def _user(user: User) -> Iterator[Sequence[str]]:
+    """The scenario of a simulated user, and its lines with what each waits for."""
+    if user.scenario:
+        yield ["scenario", user.scenario]
+    for number, line in enumerate(user.script, start=1):
+        if isinstance(line, str):
+            yield [f"line {number}", line]
+            continue
+        when = line.when
+        waits = [f"contains {text!r}" for text in when.texts]
+        waits += [f"fits {when.regex!r}"] if when.regex is not None else []
+        waits += [f"is turn {when.turn}"] if when.turn is not None else []
+        yield [f"line {number}", f"{line.say} (when the agent's turn {' and '.join(waits)})"]
 
 
 def world(opened: Opened) -> Table:

@@ -35,6 +35,7 @@ from agentbench_lab.expect_work import (
     Given,
     work_faults,
 )
+from agentbench_lab.users import MAX_TURNS, Line, User, When, user_faults
 from agentbench_lab.values import NotJson, digest, plain
 
 RUNGS = tuple(f"TOOL-{n}" for n in range(10))
@@ -230,6 +231,8 @@ class _Line(
     limits: Limits = field(default_factory=Limits)
     policy: str = ""
     parts: tuple[str, ...] = ()
+    user: User | None = None
+    max_turns: Annotated[int, Meta(ge=1)] | None = None
     gold: Gold | None = None
     note: str = ""
     compose: str = ""
@@ -240,7 +243,8 @@ class _Line(
 class Case(Struct, frozen=True):
     """One case: its identity, the task for the driver, the expectation for the grader, and where it came from.
 
-    `world` is a name under worlds/ or a whole world, as in the file. `taxonomy` names the outcomes of its suite.
+    `world` is a name under worlds/ or a whole world, as in the file. `taxonomy` names the outcomes of its suite. With a
+    `user` it is a conversation of at most `max_turns` turns of the agent, whose first request is the task's.
     """
 
     id: str
@@ -257,6 +261,8 @@ class Case(Struct, frozen=True):
     line: int = 0
     taxonomy: TaxonomyName = "ladder"
     gold: Gold | None = None
+    user: User | None = None
+    max_turns: int = MAX_TURNS
 
 
 class Suite(Struct, frozen=True):
@@ -416,6 +422,8 @@ def _case(line: _Line, key: str, suite: str, file: str, number: int, taxonomy: T
         line=number,
         taxonomy=taxonomy,
         gold=line.gold,
+        user=line.user,
+        max_turns=line.max_turns or MAX_TURNS,
     )
 
 
@@ -466,8 +474,11 @@ _SHAPES: dict[str, type[Struct]] = {
     "$.gold.calls[]": Call,
     "$.trace[]": Call,
     "$.limits": Limits,
+    "$.user": User,
+    "$.user.script[]": Line,
+    "$.user.script[].when": When,
 }
-_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback", "run", "base64")
+_REQUIRED = ("id", "request", "tools", "expect", "name", "after", "fallback", "run", "base64", "when", "say")
 _WORDS = {
     "array": "a list",
     "object": "an object",
@@ -480,7 +491,7 @@ _WORDS = {
 
 def _stand_in(key: str) -> Any:
     """A value of the right shape for a required key."""
-    return {"tools": ["?"], "expect": {}}.get(key, "?")
+    return {"tools": ["?"], "expect": {}, "when": {"turn": 1}}.get(key, "?")
 
 
 def _shape(value: dict[str, Any]) -> tuple[_Line | None, list[str]]:
@@ -615,6 +626,10 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
         yield "expect.inferredGoal and expect.refuse exclude each other"
     if line.limits.tool_calls is not None and line.limits.tool_calls < len(expect.expected_calls):
         yield f"limits.tool_calls is {line.limits.tool_calls}, with {len(expect.expected_calls)} calls expected"
+    if line.user is not None:
+        yield from (f"user: {fault}" for fault in user_faults(line.user, line.max_turns or MAX_TURNS))
+    elif line.max_turns is not None:
+        yield "max_turns needs a user"
     yield from _rules_of_calls(line, outcome)
     yield from _rules_of_annotations(line)
     yield from _rules_of_outcomes(line, outcome, climbing)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from agentbench_lab.tables.dialogue import MESSAGE, dialogue
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -25,9 +27,6 @@ MOST_BYTES = 450_000
 """What the section may take of a page: a page with its charts and their library stays below 1.3 MB."""
 
 _FOR_LINES = 0.4  # of the bytes: a list of many trials says more than a few in full
-_MESSAGE, _MESSAGES = 1500, 6000  # signs of one message, and of all that are shown of a trial
-_POLICIES, _POLICY = ("system", "developer"), 300  # what every trial begins with says nothing of this one
-_FIRST = 2  # messages of the beginning
 _RANKS = ("unsafe", "safe_non_success", "excluded", "success")
 _WORDS = {
     "unsafe": "unsafe",
@@ -359,97 +358,28 @@ def _in_full(run: Run, lines: Sequence[Line], at: pl.Series) -> Iterator[Line]:
 
     from agentbench_lab import tables
 
-    dialogue = run.transcripts.num_rows == run.trials.num_rows
+    whole = run.transcripts.num_rows == run.trials.num_rows
     for start in range(0, len(lines), _AT_ONCE):
         chosen = list(lines[start : start + _AT_ONCE])
         numbers = [line.number for line in chosen]
         product = tuple(run.product[number] for number in numbers) if run.product else ()
         part = msgspec.structs.replace(run, trials=run.trials.take(numbers), product=product)
-        told = tables.in_full(part, most=len(chosen))
-        said = run.transcripts.take(numbers).to_pylist() if dialogue else [{}] * len(chosen)
-        for line, table, words in zip(chosen, told, said, strict=True):
+        told = tables.in_full(part, most=len(chosen), said=False)
+        said = run.transcripts.take(numbers).to_pylist() if whole else [{}] * len(chosen)
+        talks = [bool(run.product and extra) for extra in part.trials.column("extra").to_pylist()]
+        for line, table, words, talk in zip(chosen, told, said, talks, strict=True):
             rows = [row if isinstance(row, str) else (row[0], row[1]) for row in table.rows]
-            full = (*rows, *_dialogue(words))
+            full = (*rows, *_dialogue(words, turns=talk))
             yield msgspec.structs.replace(line, full=full, ended=" ".join(table.notes))
 
 
-def _dialogue(said: Mapping[str, Any]) -> Iterator[Row]:
+def _dialogue(said: Mapping[str, Any], *, turns: bool = False) -> Iterator[Row]:
     """What a trial's transcript has beside its calls: messages, prints, a traceback; bounded, and it says so."""
     messages = json.loads(said.get("messages") or "[]")
     if messages:
         yield "what was said"
-        yield from _messages([_message(each, number) for number, each in enumerate(messages, 1)])
+        yield from dialogue(messages, turns=turns)
     for name in ("stdout", "stderr", "traceback"):
         text = said.get(name) or ""
         if text:
-            yield name, text if len(text) <= _MESSAGE else f"…{text[-_MESSAGE:]}"
-
-
-def _messages(told: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """How a dialogue began and, with the most of the room, how it ended: there it shows why a trial failed."""
-    cut = [(who, _cut(text, _POLICY if who in _POLICIES else _MESSAGE)) for who, text in told]
-    first, room = 0, _MESSAGES
-    while first < len(cut) and first < _FIRST:
-        room -= len(cut[first][1])
-        first += 1
-    last = len(cut)
-    while last > first and len(cut[last - 1][1]) <= room:
-        last -= 1
-        room -= len(cut[last][1])
-    yield from cut[:first]
-    if last > first:
-        yield "…", f"{_many(last - first, 'more message')} in transcripts.parquet of the run's folder"
-    yield from cut[last:]
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _message(message: Any, number: int) -> tuple[str, str]:
-    """Who spoke, and what: the text of its parts and the calls it asked for, in the shapes that agents write; else JSON."""
-    if not isinstance(message, dict):
-        return f"message {number}", message if isinstance(message, str) else _as_json(message)
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [content]
-    found = [text for part in parts if (text := _part(part))]
-    calls = message.get("tool_calls")
-    found += [text for call in calls if (text := _asked(call))] if isinstance(calls, list) else []
-    who = str(message.get("role") or f"message {number}")
-    named = message.get("function") if isinstance(message.get("function"), str) else message.get("name")
-    if who == "tool" and isinstance(named, str):
-        who = f"tool {named}"
-    return who, "\n".join(found) or _as_json(message)
-
-
-def _part(part: Any) -> str:
-    """One part of a message's content: text, a thought, a call, what a call gave."""
-    if part is None or isinstance(part, str):
-        return part or ""
-    if isinstance(part, dict):
-        if part.get("type") == "tool_use":
-            return _asked(part)
-        if part.get("type") == "tool_result":
-            inner = part.get("content")
-            return "\n".join(map(_part, inner if isinstance(inner, list) else [inner]))
-        for name in ("text", "reasoning", "thinking"):
-            if isinstance(part.get(name), str):
-                return str(part[name])
-    return _as_json(part)
-
-
-def _asked(call: Any) -> str:
-    """`name {"argument": 1}` of a call that a message asks for."""
-    if not isinstance(call, dict):
-        return _as_json(call)
-    inner = call.get("function")
-    told = inner if isinstance(inner, dict) else call
-    name = told.get("name") if not isinstance(inner, str) else inner
-    if not isinstance(name, str):
-        return _as_json(call)
-    given = next((told[key] for key in ("arguments", "input", "kwargs") if key in told), None)
-    return f"→ {name} {given if isinstance(given, str) else _as_json(given)}"
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+            yield name, text if len(text) <= MESSAGE else f"…{text[-MESSAGE:]}"

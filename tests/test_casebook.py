@@ -50,6 +50,17 @@ def test_tools_and_world() -> None:
     assert [row[:2] for row in casebook.world(opened).rows][-1] == ["tickets", "0"]
 
 
+def test_a_case_shows_who_plays_its_user_and_what_it_waits_for() -> None:
+    table = casebook.about(casebook.open_case("support", "plants-without-photo"))
+    rows = [row if isinstance(row, str) else tuple(row) for row in table.rows]
+    at = rows.index("the simulated user, of whom the driver knows nothing")
+    assert at > rows.index("what the driver is given")
+    assert rows[at + 1][0] == "scenario" and str(rows[at + 1][1]).startswith("You are Greta Mann")
+    assert rows[at + 2] == ("line 1", "greta.mann@example.org. (when the agent's turn fits '(?i)e-?mail')")
+    assert ("line 3", "They were frozen through, you have to take my word for it.") in rows
+    assert ("turns", "at most 4 of the agent") in rows
+
+
 @pytest.mark.parametrize("suite", ["functions", "support", "wide"])
 def test_every_reference_solution_passes(suite: str) -> None:
     for case in load_suite(suite).cases[::5]:

@@ -198,6 +198,15 @@ SHAPES: list[tuple[dict[str, Any], list[str]]] = [
     ({"note": 7}, ["note: expected text, got a whole number"]),
     ({"overfitProne": "no"}, ["overfitProne: expected true or false, got text"]),
     ({"world": 7}, ["world: expected text or an object or null, got a whole number"]),
+    ({"user": "rude"}, ["user: expected an object or null, got text"]),
+    ({"user": {"scenari": "s"}}, ["unknown key 'scenari' in user (did you mean 'scenario'?)"]),
+    ({"user": {"script": "No!"}}, ["user.script: expected a list, got text"]),
+    ({"user": {"script": [7]}}, ["user.script[0]: expected text or an object, got a whole number"]),
+    ({"user": {"script": ["a", {"when": {"turn": 1}}]}}, ["missing say in user.script[1]"]),
+    ({"user": {"script": [{"say": "b"}]}}, ["missing when in user.script[0]"]),
+    ({"user": {"script": [{"when": {"contain": "x"}, "say": "b"}]}}, ["unknown key 'contain' in user.script[0].when (did you mean 'contains'?)"]),
+    ({"user": {"script": [{"when": {"turn": 0}, "say": "b"}]}}, ["user.script[0].when.turn: expected a whole number >= 1"]),
+    ({"user": {"scenario": "s"}, "max_turns": 0}, ["max_turns: expected a whole number >= 1"]),
 ]  # fmt: skip
 SCHEMA = Draft202012Validator(case_schema())
 
@@ -223,6 +232,9 @@ def test_a_missing_key_is_named(key: str) -> None:
 look, near = call("look", what="oak"), call("near", what="ash")
 TRACE = [{"name": "near", "input": {"what": "elm"}}]
 REFUSE = {"terminates": True, "refuse": True}
+TALK: dict[str, Any] = {
+    "script": ["Please!", {"when": {"contains": ["who", "?"], "regex": "^W", "turn": 1}, "say": "Me."}]
+}
 
 
 def _goal(**expect: Any) -> dict[str, Any]:
@@ -287,6 +299,16 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"expect": {**REFUSE, "ambiguousGoals": ["a", "a"]}, "trace": TRACE}, "expect.ambiguousGoals must name at least two goals"),
     ({"expect": {**REFUSE, "reject": True, "ambiguousGoals": ["a", "b"]}, "trace": TRACE}, "expect.reject and expect.ambiguousGoals exclude each other"),
     ({"expect": expected(look, near), "limits": {"tool_calls": 1}}, "limits.tool_calls is 1, with 2 calls expected"),
+    ({"max_turns": 2}, "max_turns needs a user"),
+    ({"user": {}}, "user: has neither a scenario nor a script"),
+    ({"user": {"scenario": " ", "script": []}}, "user: has neither a scenario nor a script"),
+    ({"user": {"script": ["a", "b"]}, "max_turns": 2}, "user: script: 2 lines, and in 2 turns of the agent the user speaks 1 times"),
+    ({"user": {"script": ["a", " "]}}, "user: script 2: says nothing"),
+    ({"user": {"script": [{"when": {}, "say": "a"}]}}, "user: script 1: when has no condition"),
+    ({"user": {"script": [{"when": {"contains": []}, "say": "a"}]}}, "user: script 1: when has no condition"),
+    ({"user": {"script": [{"when": {"contains": ["x", ""]}, "say": "a"}]}}, "user: script 1: when.contains: a text must not be blank"),
+    ({"user": {"script": [{"when": {"turn": 4}, "say": "a"}]}}, "user: script 1: when.turn is 4, and the user speaks last after turn 3"),
+    ({"user": {"script": [{"when": {"regex": "("}, "say": "a"}]}}, "user: script 1: when.regex: missing )"),
 ]  # fmt: skip
 
 
@@ -313,6 +335,8 @@ def test_each_rule_between_keys_is_kept(keys: dict[str, Any], says: str) -> None
         {"expect": expected(call("all"))},
         {"limits": {"wall_s": 60, "tool_calls": 1}, "world": "garden", "note": "n", "compose": "x"},
         {"floorExpect": {"refuse": True}, "overfitProne": True},
+        {"user": {"scenario": "You are in a hurry."}},
+        {"user": TALK, "max_turns": 2, "policy": "Be kind."},
     ],
 )
 def test_a_sound_case_has_no_problem_and_the_schema_takes_it(keys: dict[str, Any]) -> None:
@@ -623,6 +647,7 @@ def test_the_schema_takes_the_originals(peers: Path) -> None:
 
 LINES = [
     line(),
+    line(user=TALK, max_turns=3),
     *doing.CASES,
     line(expect=_call(accept={"how": ["a"]}, optional=["how"]), limits={"wall_s": 2}),
 ]

@@ -76,7 +76,7 @@ BAD_INPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "no time": ((*RUN, "--timeout", "0"), "the time limit must be more than 0 seconds, not 0.0"),
     "time that is none": ((*RUN, "--timeout", "nan"), "the time limit must be more than 0 seconds, not nan"),
     "strictness": ((*RUN, "--strictness", "orignal"), "no strictness 'orignal' (did you mean 'original'?)"),
-    "an unknown option": ((*RUN, "--sed", "1"), "No such option '--sed'. (Did you mean one of: '--seed', '--shard'?)"),
+    "an unknown option": ((*RUN, "--sed", "1"), "No such option '--sed'. (Did you mean one of: '--seed', '--shard'"),
     "one argument too many": ((*RUN, "more"), "unexpected extra argument"),
     "an unknown verb": (("rnu",), "No such command 'rnu'"),
     "no such run": (("show", "smal"), "smal: no run (no card.json)"),
@@ -543,7 +543,7 @@ def test_drivers_and_notebooks_are_listed(here: Path) -> None:
     assert (drivers.returncode, drivers.stderr, notebooks.returncode, notebooks.stderr) == (0, "", 0, "")
     heads = [line.split()[0] for line in drivers.stdout.splitlines() if not line.startswith(" ")]
     made = [f"{name}:..." for name in sorted(MAKERS)]
-    assert heads[: heads.index("Your")] == ["reckless", "refuse_all", "stub", *made]
+    assert heads[: heads.index("Your")] == ["reckless", "refuse_all", "scripted", "stub", *made]
     assert "Scaffolds: once, linear, fan_out_N" in drivers.stdout
     assert "simulated" in drivers.stdout
     assert "run_ladder" in notebooks.stdout

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import agentbench_lab as lab
-from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, _dialogue, _message, drill
+from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, _dialogue, drill
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, check_run
+from agentbench_lab.tables.dialogue import message as words_of
 from agentbench_lab.transcripts import Transcript
 
 from .doing import knows, write_suite
@@ -196,7 +197,7 @@ def test_what_was_said_is_there_bounded_and_harmless(suite: Path) -> None:
     ],
 )
 def test_a_message_is_told_as_text_whoever_wrote_it(message: Any, who: str, text: str) -> None:
-    assert _message(message, 3) == (who, text)
+    assert words_of(message, 3) == (who, text)
 
 
 def test_a_long_policy_leaves_room_for_the_dialogue_and_its_end() -> None:

@@ -8,6 +8,9 @@ on a path whose way is not there yet, built-in tools beside others.
 There an agent can edit the check script that judges it. Here a seeded file that the instruction forbids to edit is
 protected: the command of the grade finds it as the task has it. The task files have no word of their own for that, so
 that a script which the instruction does not name stays as open as it is there; `load_cases(protected=...)` names more.
+
+A simulated user keeps its scenario; who plays it is named with the run, and the model that the file names for it is not
+asked.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from agentbench_lab.cases import Case, Expect, Limits, Suite, Task
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean
 from agentbench_lab.expect import AgentdGrade
 from agentbench_lab.paths import ABSENT, join, look
+from agentbench_lab.users import User
 from agentbench_lab.values import NotJson, digest, plain
 from agentbench_lab.worlds.sandbox import BadSandbox, Sandbox
 from agentbench_lab.worlds.statestore import BadWorld, StateWorld
@@ -157,7 +161,8 @@ def _graded(task: AgentdTask) -> AgentdGrade:
 
 
 def load_cases(path: str | Path, *, users: bool = False, protected: Sequence[str] = ()) -> Suite:
-    """The tasks of a file as a suite in mode `agentd`. With `users` the caller plays the simulated users.
+    """The tasks of a file as a suite in mode `agentd`. With `users` those with a simulated user are conversations, whose
+    user is played by the driver that the run names as its `user`.
 
     `protected` names seeded files that the command of a grade is to find as they were, beside those that a task's own
     instruction forbids to edit. Raises ProblemsError with `file:line` of every task that has no counterpart here, so
@@ -186,7 +191,9 @@ class _Untold(ValueError):
 def _case(line: Line, file: Path, users: bool, protected: Sequence[str]) -> Case:
     task = line.task
     if task.user_simulator is not None and not users:
-        raise _Untold("has a simulated user, whom nobody plays here (users=True if you do)")
+        raise _Untold(
+            "has a simulated user, whom somebody has to play (users=True, and a run that names its user)"
+        )
     if task.mcp:
         raise _Untold(f"needs the MCP server {task.mcp[0]}, which a case cannot name")
     grade = _graded(task)
@@ -215,6 +222,8 @@ def _case(line: Line, file: Path, users: bool, protected: Sequence[str]) -> Case
         file=str(file),
         line=line.number,
         taxonomy="outcome-graded",
+        user=None if task.user_simulator is None else User(task.user_simulator.scenario),
+        max_turns=task.max_turns,
     )
 
 

@@ -45,6 +45,12 @@ _what = _options(
         metavar="NAME",
         help="once (the default), linear, fan_out_4, linear:plan, durable:linear, native:MODE, module:name. Repeatable.",
     ),
+    click.option(
+        "--user",
+        default="",
+        metavar="NAME",
+        help="Driver that plays the simulated users of conversations; default the scripts of their cases.",
+    ),
     click.option("--group", default="", metavar="NAMES", help="Only these rungs or groups (TOOL-0,TOOL-1)."),
     click.option("--only", default="", metavar="GLOBS", help="Only cases whose id matches (t0-*,t3-07)."),
     click.option("--trials", default=1, show_default=True, metavar="N", help="Trials a case."),
@@ -127,6 +133,7 @@ def run(
     suite: str,
     drivers: Sequence[str],
     scaffolds: Sequence[str],
+    user: str,
     group: str,
     only: str,
     trials: int,
@@ -191,6 +198,7 @@ def run(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        user=user,
         record=record,
     )
     if plan_only or prepared.plan.finished:

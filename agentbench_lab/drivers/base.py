@@ -54,6 +54,7 @@ BUILT_IN = {
     "stub": "agentbench_lab.drivers.stub:stub",
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
+    "scripted": "agentbench_lab.drivers.scripted:scripted",
 }
 MAKERS: dict[str, str] = {
     "faulty": "agentbench_lab.drivers.faulty:make",

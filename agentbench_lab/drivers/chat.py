@@ -75,7 +75,11 @@ async def _drive(options: Options, task: Task, tools: Toolbox, ctx: Context) -> 
     fixed = _fixed(options, ctx)
     asked = {"model": options.model, **fixed}
     talk = Talk(chat_words.opening(task, offered, schema=schema), asked, [], [])
-    if schema:
+    if not offered:
+        # a simulated user has no tool, and an endpoint refuses an empty list of them
+        turn = _plain_turn
+    elif schema:
+        turn = _schema_turn
         shape = chat_words.one_call(offered)
         fixed["response_format"] = (
             {"type": "json_object", "schema": shape}
@@ -83,9 +87,9 @@ async def _drive(options: Options, task: Task, tools: Toolbox, ctx: Context) -> 
             else {"type": "json_schema", "json_schema": {"name": "call", "schema": shape}}
         )
     else:
+        turn = _native_turn
         fixed["tools"] = chat_words.offered(offered, names)
     parameters = msgspec.json.encode(fixed)
-    turn = _schema_turn if schema else _native_turn
     try:
         for number in range(options.turns):
             reply = await _asked(options, talk, parameters, number, tools, ctx)
@@ -131,6 +135,13 @@ def _heard(options: Options, talk: Talk, reply: Reply, ctx: Context) -> str:
         talk.messages.append({"role": "assistant", "content": text})
         raise
     return text
+
+
+def _plain_turn(talk: Talk, reply: Reply, names: dict[str, str], tools: Toolbox) -> bool:
+    """Take down the words, which end the turn."""
+    assert reply.message is not None
+    talk.messages.append({"role": "assistant", "content": chat_words.words(reply.message)})
+    return True
 
 
 def _native_turn(talk: Talk, reply: Reply, names: dict[str, str], tools: Toolbox) -> bool:

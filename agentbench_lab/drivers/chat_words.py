@@ -37,11 +37,14 @@ class Asked(Struct, frozen=True):
 
 
 def opening(task: Task, tools: Sequence[Tool], *, schema: bool) -> list[dict[str, Any]]:
-    """The dialogue as it begins: the system's words, what was said before, and the request."""
-    system = [_SYSTEM]
+    """The dialogue as it begins: the system's words, what was said before, and the request.
+
+    Without tools the policy stands alone: it says what part is played (see the simulated users of `conversation`).
+    """
+    system = [_SYSTEM] if tools else []
     if task.policy:
-        system.append(f"The policy that you keep:\n\n{task.policy}")
-    if schema:
+        system.append(f"The policy that you keep:\n\n{task.policy}" if tools else task.policy)
+    if schema and tools:
         lines = [f"- {tool.name}: {tool.description}\n  {_json(tool.input_schema)}" for tool in tools]
         system.append("\n".join([_SCHEMA, *lines]))
     request = task.request
@@ -50,7 +53,7 @@ def opening(task: Task, tools: Sequence[Tool], *, schema: bool) -> list[dict[str
         goals = [f"- {goal.id}: {', '.join(goal.plan)}" for goal in task.goals]
         request = "\n".join([request, "", "Observed calls:", *seen, "", "Goals, each with its plan:", *goals])
     return [
-        {"role": "system", "content": "\n\n".join(system)},
+        *([{"role": "system", "content": "\n\n".join(system)}] if system else []),
         *({"role": said.role, "content": said.text} for said in task.history),
         {"role": "user", "content": request},
     ]

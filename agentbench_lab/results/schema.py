@@ -124,7 +124,11 @@ TRIALS = pa.schema(
         _field("width", _I, "parts of the task's decomposition; 1 without", null=False),
         _field("reasons", _WORDS, "details of the checks that failed", null=False),
         _field("note", _S, "the driver's own last reason"),
-        _field("extra", _S, "what else a source says of the trial, as JSON"),
+        _field(
+            "extra",
+            _S,
+            "what else is known, as JSON: of a conversation its turns, its end and what the user used; else what a source says",
+        ),
     ]
 )
 

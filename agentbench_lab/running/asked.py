@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
+from agentbench_lab.conversation import DEFAULT_USER
 from agentbench_lab.drivers.base import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
@@ -160,6 +161,35 @@ def scaffolds_asked(scaffolds: ScaffoldLike | Sequence[ScaffoldLike]) -> list[Lo
         if names.count(name) > 1:
             raise LabError(f"scaffold {name!r} is given twice")
     return found
+
+
+def user_asked(user: DriverLike, suite: Suite, cases: Sequence[Case]) -> Loaded | None:
+    """Who plays the simulated users, loaded; None where no case has one."""
+    talking = [case for case in cases if case.user is not None]
+    if not talking:
+        if user:
+            name = user if isinstance(user, str) else load_driver(user).name
+            raise LabError(f"user {name!r} speaks in no case: {suite.name} has no conversation")
+        return None
+    loaded = load_driver(user or DEFAULT_USER)
+    if loaded.name == DEFAULT_USER:
+        for case in talking:
+            if case.user is not None and not case.user.script:
+                where = f"{case.file}:{case.line}: " if case.line else ""
+                raise LabError(
+                    f"{where}{case.id}: its user has a scenario and no script: name who plays it (--user DRIVER)"
+                )
+    return loaded
+
+
+def check_talks(suite: Suite, cases: Sequence[Case], arms: Sequence[Arm]) -> None:
+    """A conversation has its own order of turns: no scaffold of ours is put around it."""
+    for arm in arms:
+        own = arm.scaffold == "once" or arm.scaffold.startswith("native:")
+        if not own and any(case.user is not None for case in cases):
+            raise LabError(
+                f"scaffold {arm.scaffold!r}: {suite.name} has conversations, which run under once (or a native mode) alone"
+            )
 
 
 def check_rungs(suite: Suite, cases: Sequence[Case]) -> None:

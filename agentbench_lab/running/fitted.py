@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentbench_lab.cases import Case
+from agentbench_lab.conversation import DEFAULT_USER, user_seed
 from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.drivers.faulty import Faulty
 from agentbench_lab.drivers.recording import FORMAT, Begun, RecordedArm
@@ -46,6 +47,26 @@ def fitted(
             inner = dataclasses.replace(loaded, function=Scaffolded(around.scaffold, inner))
         found.append(inner)
     return found
+
+
+def fitted_user(loaded: Loaded, specs: Sequence[Spec], record: RecordFile | None) -> Loaded:
+    """The driver that plays the simulated users, recorded and played back as an arm of its own; the scripted one says
+    the same each time, and needs no recording."""
+    cases = {user_seed(spec.seed): f"{spec.case.id} #{spec.arm}" for spec in specs}
+    if isinstance(loaded.function, Replay):
+        loaded = dataclasses.replace(loaded, function=loaded.function.for_arm(USER, (), cases))
+    if record is not None and loaded.name != DEFAULT_USER:
+        loaded = recorded(record, loaded, user_arm(loaded), cases)
+    return loaded
+
+
+USER = "user"
+"""Where a recording names the scaffold of a call: this one was a turn of a simulated user."""
+
+
+def user_arm(loaded: Loaded) -> Arm:
+    """The arm as which the calls of a simulated user are recorded."""
+    return Arm(loaded.name, loaded.model, USER)
 
 
 def _fitted(

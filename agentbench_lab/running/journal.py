@@ -29,7 +29,8 @@ _encoder = msgspec.json.Encoder()
 class Settings(Struct, frozen=True):
     """The run key: what every trial of a run shares. Neither the number of trials nor the grader is in it.
 
-    `cases` gives the digests of each case and of its world, `arms` each driver's version.
+    `cases` gives the digests of each case and of its world, `arms` each driver's version; `user` is who plays the
+    simulated users, with its version.
     """
 
     suite: str
@@ -41,6 +42,7 @@ class Settings(Struct, frozen=True):
     cases: dict[str, tuple[str, str]]
     ladder: bool = False
     shard: str = ""
+    user: str = ""
 
 
 class Header(Struct, frozen=True):
@@ -65,7 +67,7 @@ class Found(Struct, frozen=True):
 def differences(old: Settings, new: Settings) -> list[str]:
     """What differs between two settings, a line each, the old side first."""
     found = []
-    for name in ("suite", "stamp", "seed", "strictness", "ladder", "shard"):
+    for name in ("suite", "stamp", "seed", "strictness", "ladder", "shard", "user"):
         a, b = getattr(old, name), getattr(new, name)
         if a != b:
             found.append(f"{name}: {a!r} is now {b!r}")

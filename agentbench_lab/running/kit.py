@@ -36,11 +36,12 @@ class Kit:
         stamp: str,
         strictness: str,
         retries: Retries,
+        user: Loaded | None = None,
         run: str = "",
     ) -> None:
         self.drivers, self.arms, self.worlds = tuple(drivers), tuple(arms), dict(worlds)
         self.limits, self.stamp, self.strictness, self.retries = limits, stamp, strictness, retries
-        self.run = run
+        self.user, self.run = user, run
         self.checkpoints: Path | None = None
         """Where durable trials keep what they have finished; `run` tells whether it is of this run."""
 
@@ -62,6 +63,11 @@ class Kit:
             row = record.row
             checkpoint_path(self.checkpoints, row.case_id, row.arm, row.trial).unlink(missing_ok=True)
 
+    @property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """All drivers of the run: those under test, and the one that plays the simulated users."""
+        return self.drivers if self.user is None else (*self.drivers, self.user)
+
     def job(self, spec: Spec) -> Job:
         """A fresh job for one trial."""
         return Job(
@@ -73,6 +79,7 @@ class Kit:
             stamp=self.stamp,
             strictness=self.strictness,
             retries=self.retries,
+            user=self.user,
             keeper=self.keeper(spec),
         )
 
@@ -89,7 +96,7 @@ class Kit:
 
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
-        for driver in self.drivers:
+        for driver in self.loaded:
             for what, function in zip(("driver", "scaffold of driver"), functions_of(driver), strict=False):
                 if _only_here(function):
                     raise LabError(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from agentbench_lab.conversation import Talk
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import ProductRow, ledger_row, regrade, transcript_of, verdict_of
 from agentbench_lab.results.run import Run
@@ -111,6 +112,7 @@ def _record(
         said["stdout"] or "",
         said["stderr"] or "",
         trial["width"],
+        talk=None if trial["extra"] is None else msgspec.json.decode(trial["extra"], type=Talk),
     )
 
 

@@ -24,6 +24,7 @@ from agentbench_lab.cases import (
     project_root,
     select,
 )
+from agentbench_lab.conversation import DEFAULT_USER
 from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
@@ -54,6 +55,7 @@ from agentbench_lab.running.asked import (
     check_rungs,
     check_sandboxes,
     check_states,
+    check_talks,
     check_tools,
     count,
     level_asked,
@@ -61,6 +63,7 @@ from agentbench_lab.running.asked import (
     retries_asked,
     stamp_asked,
     suite_asked,
+    user_asked,
     whole,
     words,
     world_name,
@@ -69,7 +72,7 @@ from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.checkpoint import FOLDER as CHECKPOINTS
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
-from agentbench_lab.running.fitted import begun, fitted
+from agentbench_lab.running.fitted import begun, fitted, fitted_user, user_arm
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
 from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
@@ -143,6 +146,7 @@ def evaluate(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    user: DriverLike = "",
     record: str | Path = "",
     save_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -163,7 +167,8 @@ def evaluate(
     `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
     concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
     after an infrastructure error; with `again_excluded` a run that goes on also runs again what its environment had
-    excluded. `shard` is `i/n`, the i-th of n parts to be merged. `progress` is called with
+    excluded. `shard` is `i/n`, the i-th of n parts to be merged. `user` is the driver that plays the simulated users of
+    conversations; unless it is named, each says what its case's script says. `progress` is called with
     (finished, asked).
 
     `sandbox` is the level at which work folders are kept: local, bubblewrap (the default where there is one), or
@@ -195,6 +200,7 @@ def evaluate(
         retries=retries,
         again_excluded=again_excluded,
         shard=shard,
+        user=user,
         record=record,
         save_run=save_run,
     ).run(progress)
@@ -222,6 +228,7 @@ def prepare(
     retries: Retries | int = 3,
     again_excluded: bool = False,
     shard: str = "",
+    user: DriverLike = "",
     record: str | Path = "",
     save_run: bool = True,
 ) -> Prepared:
@@ -234,6 +241,7 @@ def prepare(
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
     arms, drivers = arms_asked(driver, scaffolds)
     limits = limits_asked(limits)
+    played = user_asked(user, suite, cases)
     executor = check_executor(executor)
     if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
         raise LabError(f"strictness original is the ladder's; {suite.name} is judged by its outcomes")
@@ -253,6 +261,7 @@ def prepare(
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)
+    check_talks(suite, cases, arms)
     recording = record_asked(record, executor)
     if any(loaded.durable for loaded in drivers):
         check_durable(placed)
@@ -267,6 +276,7 @@ def prepare(
         {case.id: (case.digest, of_case.digest) for case, of_case in placed},
         ladder,
         shard,
+        user_key(played.name, played.version) if played is not None else "",
     )
     kit = Kit(
         fitted(drivers, arms, specs, ladder=ladder, record=recording),
@@ -276,6 +286,7 @@ def prepare(
         stamp=stamp,
         strictness=strictness,
         retries=retries_asked(retries),
+        user=None if played is None else fitted_user(played, specs, recording),
         run=digest(msgspec.to_builtins(settings)),
     )
     options = {
@@ -287,6 +298,7 @@ def prepare(
         **settings.limits,
         "world": world_name(world),
         **({"sandbox": level} if level else {}),
+        **({"user": played.name, "user_version": played.version} if played is not None else {}),
     }
     modes = sorted({case.expect.mode for case in cases})
     if modes != ["strict"]:
@@ -579,9 +591,10 @@ class Prepared:
 
     def _begin_recording(self, recording: RecordFile, at: str) -> None:
         kit, suite = self.kit, self.suite
+        taped = [kit.user] if kit.user is not None and kit.user.name != DEFAULT_USER else []
         line = begun(
-            kit.drivers,
-            kit.arms,
+            [*kit.drivers, *taped],
+            [*kit.arms, *map(user_arm, taped)],
             started_at=at,
             stamp=kit.stamp,
             suite=suite.name,
@@ -746,8 +759,9 @@ class _Spent:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        for attempt in record.attempts:
-            _, tokens, cost = known_figures(attempt.usage)
+        used = [attempt.usage for attempt in record.attempts]
+        for usage in [*used, *([record.talk.user.usage] if record.talk is not None else [])]:
+            _, tokens, cost = known_figures(usage)
             self._tokens += tokens
             self._cost += cost
 
@@ -767,6 +781,11 @@ class _Spent:
         return bool(self.reached())
 
 
+def user_key(name: str, version: str) -> str:
+    """How a run key speaks of who plays the simulated users."""
+    return f"{name} {version}"
+
+
 def settings_of(run: Run) -> Settings:
     """The run key of a finished run, from its card and cases."""
     card, options = run.card, run.card.options
@@ -781,6 +800,7 @@ def settings_of(run: Run) -> Settings:
         {row["case_id"]: (row["digest"], row["world_digest"]) for row in cases},
         bool(options.get("ladder")),
         str(options.get("shard") or ""),
+        user_key(str(options["user"]), str(options.get("user_version", ""))) if options.get("user") else "",
     )
 
 

@@ -103,7 +103,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         record.width,
         [check.detail or check.name for check in verdict.checks if check.gates and not check.passed],
         said.notes[-1] if said.notes else None,
-        None,
+        _json(msgspec.to_builtins(record.talk)) if record.talk is not None else None,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
+from agentbench_lab.conversation import Conversation, Talk
 from agentbench_lab.drivers.base import (
     Context,
     InfrastructureError,
@@ -69,6 +70,7 @@ class Record(Struct, frozen=True, gc=False):
     stdout: str = ""
     stderr: str = ""
     width: int = 1
+    talk: Talk | None = None
 
 
 class Retries(Struct, frozen=True):
@@ -116,6 +118,7 @@ class Job:
         stamp: str,
         strictness: str,
         retries: Retries = Retries(),  # noqa: B008 - frozen
+        user: Loaded | None = None,
         keeper: Keeper | None = None,
     ) -> None:
         case = spec.case
@@ -129,6 +132,9 @@ class Job:
         self.watch: Callable[[float | None], None] | None = None
         self.turn: asyncio.Lock | None = None
         self._retries = retries
+        self._user = user
+        self._conversation: Conversation | None = None
+        self._left_s = 0.0
         self._world = world
         # a trace holds arguments that a driver could change: it gets copies, and the grade reads the originals
         self._kept = (
@@ -194,6 +200,36 @@ class Job:
 
     # ---- attempts
 
+    def _start(self) -> Any:
+        """What the driver gives back for the task, or the conversation in which it takes its turns."""
+        case = self.spec.case
+        if case.user is None or self._user is None:
+            return self.driver.start(self._task, self._toolbox, self._context)
+        self._conversation = Conversation(
+            self.driver,
+            self._user,
+            case,
+            self._task,
+            self._toolbox,
+            self._context,
+            speaks=self._user_speaks,
+        )
+        return self._conversation.start()
+
+    def _user_speaks(self, begins: bool) -> None:
+        """A turn of the simulated user begins or ends: the agent's time stands still, and the user has its own."""
+        wall_s = self.limits.wall_s
+        if wall_s is None:
+            return
+        now = time.monotonic()
+        if begins:
+            self._left_s, left = max(0.0, self.deadline - now), wall_s
+        else:
+            left = self._left_s
+        self.deadline = self._context.deadline = now + left
+        if self.watch is not None:
+            self.watch(left)
+
     def _fresh(self) -> None:
         case = self.spec.case
         self._toolbox = Toolbox(self._world.fork(), case.task.tools, tool_calls=self.limits.tool_calls)
@@ -226,7 +262,7 @@ class Job:
             try:
                 if self._keeper is not None:
                     self._keeper.begin(_attempts(self._earlier), self._toolbox, self._context)
-                returned = self.driver.start(self._task, self._toolbox, self._context)
+                returned = self._start()
                 _only_in(process)
                 if type(returned) is not Transcript and inspect.isawaitable(returned):
                     returned = asyncio.run(self._within(returned))
@@ -240,7 +276,7 @@ class Job:
         process = os.getpid()
         with spoken_by(self._said):
             try:
-                returned = self.driver.start(self._task, self._toolbox, self._context)
+                returned = self._start()
                 _only_in(process)
                 if inspect.isawaitable(returned):
                     returned = await self._within(returned)
@@ -256,6 +292,9 @@ class Job:
         wall_s = self.limits.wall_s
         task = asyncio.ensure_future(outcome_of(returned))
         done, _ = await asyncio.wait({task}, timeout=wall_s)
+        while not done and (left_s := self.deadline - time.monotonic()) > 0:
+            # the time of a simulated user has come on top
+            done, _ = await asyncio.wait({task}, timeout=left_s)
         late = 0.0 if wall_s is None else time.monotonic() - self.deadline
         if not done and late > _LATE_S:
             # the loop stood still under a neighbour; that time was not this trial's own
@@ -328,6 +367,11 @@ class Job:
     ) -> _Tried:
         wall_s = time.perf_counter() - self._began
         ledger = self._toolbox.close()
+        if self._conversation is not None and not transcript.messages:
+            # it ended in the middle: what was said until then is kept
+            transcript = msgspec.structs.replace(
+                transcript, messages=tuple(plain(self._conversation.messages))
+            )
         # what the control tools were told was delivered, however the attempt ended
         transcript = ended(transcript, self._toolbox)
         context = self._context
@@ -387,6 +431,11 @@ class Job:
 
     def _out_of_time(self) -> Transcript:
         wall_s = self.limits.wall_s
+        if self._conversation is not None and self._conversation.user_speaks:
+            why = f"the simulated user failed: it said nothing for {wall_s:g} s"
+            return Transcript(
+                terminated=False, stop="infrastructure_error", notes=(f"infrastructure: {why}",)
+            )
         note = f"out of time after {wall_s:g} s" if wall_s is not None else "out of time"
         return Transcript(terminated=False, stop="timeout", notes=(note,))
 
@@ -426,6 +475,7 @@ class Job:
             redact(self._said.text("stdout")),
             redact(self._said.text("stderr")),
             case.task.width,
+            talk=None if self._conversation is None else self._conversation.talk,
         )
 
 

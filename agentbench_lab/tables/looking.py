@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.tables.dialogue import dialogue
 from agentbench_lab.tables.table import Table, short
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def looked(
     For an imported run, `called` and `checks` are null, as no file has them; `observed` are the calls that its source
     tells of, [] where it says that none was made and null where it does not say. `said` is what its source says of the
     trial beside that: score, calls, tokens, cost and time, where they are known, and whatever it has of its own.
+    `messages` is the dialogue, null where there is none; `talk` how a conversation ended, and what its user used.
     """
     from agentbench_lab.analysis.metrics import frame
 
@@ -46,13 +48,23 @@ def looked(
     calls: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in near.iter_rows(named=True):
         calls.setdefault(tuple(row[name] for name in arm), []).append(row)
+    words = _words(run, trials["at"].to_list())
     found = []
     for row in trials.iter_rows(named=True):
         ledger = calls.get(tuple(row[name] for name in arm), [])
         one = _looked(run, row, cases[row["suite"], row["case_id"]], ledger)
+        one["messages"] = words.get(row["at"])
         if not reason or reason.casefold() in _why(one).casefold():
             found.append(one)
     return found
+
+
+def _words(run: Run, numbers: Sequence[int]) -> dict[int, list[Any]]:
+    """The dialogues of these trials, where the run has one transcript a trial."""
+    if run.transcripts.num_rows != run.trials.num_rows:
+        return {}
+    texts = run.transcripts.column("messages").take(numbers).to_pylist() if numbers else []
+    return {at: json.loads(text) for at, text in zip(numbers, texts, strict=True) if text}
 
 
 def _wanted(run: Run, *, failed: bool, outcome: str | None, case: str | None) -> list[pl.Expr]:
@@ -120,6 +132,7 @@ def _looked(
         "reasons": row["reasons"],
         "note": row["note"],
         "said": _said(row) if made is None else None,
+        "talk": json.loads(row["extra"]) if made is not None and row["extra"] else None,
     }
 
 
@@ -241,10 +254,12 @@ def in_full(
     reason: str | None = None,
     case: str | None = None,
     most: int = 10,
+    said: bool = True,
 ) -> list[Table]:
-    """The trials that `looked` finds, each as `trial` shows it; at most `most`."""
+    """The trials that `looked` finds, each as `trial` shows it; at most `most`, and with `said` false without the
+    dialogue."""
     found = looked(run, failed=failed, outcome=outcome, reason=reason, case=case)
-    return [_told(one, _arm(one)) for one in found[:most]]
+    return [_told(one, _arm(one), said=said) for one in found[:most]]
 
 
 def _arm(one: Mapping[str, Any]) -> str:
@@ -257,7 +272,7 @@ _LONGEST = 600
 """Signs of a value that are shown in full before it is cut; `looked` has all of it."""
 
 
-def _told(one: Mapping[str, Any], label: str) -> Table:
+def _told(one: Mapping[str, Any], label: str, *, said: bool = True) -> Table:
     """One trial as a table of two columns."""
     rows: list[Sequence[str] | str] = ["asked"]
     rows.append(["request", short(one["asked"]["request"], _LONGEST) or "not in the file"])
@@ -276,6 +291,10 @@ def _told(one: Mapping[str, Any], label: str) -> Table:
         rows = [*_imported(one, rows)]
     else:
         rows += _called_and_checked(one)
+    if one["talk"] is not None:
+        rows += ["the conversation", *_talked(one["talk"])]
+    if said and one["messages"]:
+        rows += ["what was said", *map(list, dialogue(one["messages"], turns=one["talk"] is not None))]
     ended = f"outcome {one['outcome']} ({one['outcome_class']})"
     if one["excluded"] is not None:
         ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
@@ -283,6 +302,15 @@ def _told(one: Mapping[str, Any], label: str) -> Table:
     return Table(
         f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
     )
+
+
+def _talked(talk: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """How a conversation ended, and who played the user, at what cost."""
+    yield ["turns of the agent", str(talk["turns"])]
+    yield ["ended by", talk.get("ended_by") or "being cut off"]
+    user = talk["user"]
+    used = {name: value for name, value in user.get("usage", {}).items() if value}
+    yield ["the user", f"{user['driver']}, used {_json(used)}" if used else user["driver"]]
 
 
 def _called_and_checked(one: Mapping[str, Any]) -> list[Sequence[str] | str]:

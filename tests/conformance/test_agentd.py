@@ -14,7 +14,6 @@ import pytest
 
 from agentbench_lab.benchmarks.agentd import load_cases, naive_spots, read_tasks
 from agentbench_lab.cases import Suite, Task
-from agentbench_lab.errors import ProblemsError
 from agentbench_lab.results.product import regrade
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -154,24 +153,3 @@ def test_code_tasks_fail_when_nothing_is_done_and_when_the_check_is_edited(agent
         assert all(detail.startswith("python3 check.py: exit 1; expected exit 0") for detail in details)
         if what == "edited":
             assert [reply["seen"][-1] for reply in replies] == [[False, "ok"]] * 5
-
-
-def test_conversations_are_graded_by_the_end_state(agentd: Path, played: Any) -> None:
-    for name in ("tau2_convo_smoke", "tau2_retail"):
-        with pytest.raises(ProblemsError, match="has a simulated user"):
-            load_cases(agentd / f"{name}.jsonl")
-    file = agentd / "tau2_convo_smoke.jsonl"
-    convo = played(load_cases(file, users=True), as_scripted(file))[0].product
-    assert [[check.name for check in row.verdict.checks if check.gates] for row in convo] == [
-        ["agentd.state"]
-    ]
-    assert [row.verdict.solved for row in convo] == [True]
-    retail = load_cases(agentd / "tau2_retail.jsonl", users=True)
-    passed = {row.case_id: row.verdict.solved for row in evaluate(retail, idle, save_run=False).product}
-    assert passed == {
-        "cancel-allowed": False,
-        "cancel-refused": True,
-        "refund-allowed": False,
-        "address-allowed": False,
-        "address-refused": True,
-    }

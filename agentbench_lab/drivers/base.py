@@ -8,7 +8,7 @@ A driver is a function, sync or async, in one of two shapes:
 
 A driver may carry attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed), `version`
 (else the digest of its source file), `model` (the model it asks, where it asks one), and `banner` (a line that reports
-print above its numbers).
+print above its numbers). A method `close()` is called once when a run ends, in every process that loaded the driver.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import importlib.metadata
 import inspect
 import math
 import random
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,11 @@ BUILT_IN = {
     "refuse_all": "agentbench_lab.drivers.floors:refuse_all",
     "reckless": "agentbench_lab.drivers.floors:reckless",
 }
-MAKERS: dict[str, str] = {}
-"""Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
+MAKERS: dict[str, str] = {
+    "command": "agentbench_lab.drivers.command:make",
+}
+"""Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text. Of
+`name[options]:text` it takes all from the bracket on."""
 ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
 
@@ -63,6 +67,17 @@ class InfrastructureError(Exception):
         self.retry_after, self.usage = retry_after, usage
 
 
+class OutOfTime(Exception):
+    """What a driver raises that has kept the trial's time limit itself; the trial ends as `timeout`.
+
+    `notes` say what became of the agent; `usage` is what it has used beyond what `ctx.spend` was told.
+    """
+
+    def __init__(self, *notes: str, usage: Usage | None = None) -> None:
+        super().__init__(*notes)
+        self.notes, self.usage = notes, usage
+
+
 def known_figures(usage: Usage) -> tuple[int, int, int]:
     """Steps, tokens and micros that are known to be used: a lower bound, to which the unknown adds nothing."""
     tokens = (usage.fresh_input, usage.cache_read, usage.cache_write, usage.output)
@@ -74,6 +89,9 @@ class Context:
 
     `spend(usage)` tells what a step has used, as soon as it is known: it ends a trial at its limits, and counts when a
     trial is cut off. `with ctx.waiting():` marks time that is waited for a rate limit and not worked.
+
+    `limits` are the trial's own, the case's and the run's together; `deadline` is when its time is over, as
+    time.monotonic tells it (infinite without a limit).
 
     `random` is a generator of the trial's own (the same seed, suite, case, arm and trial give the same numbers);
     `seed` is what it grew from. `dispatch` and `capability_by_name` are the TOOL ladder's own seam; its names in
@@ -90,7 +108,8 @@ class Context:
         limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self._toolbox = toolbox
-        self._limits = limits
+        self._limits = self.limits = limits
+        self.deadline = math.inf
         self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
         self.spent = Usage()
         self._told = False
@@ -176,6 +195,14 @@ class Loaded:
     banner: str = ""
     model: str | None = None
 
+    def close(self) -> None:
+        """The run is over in this process: what the function's own `close()`, if it has one, gives back."""
+        close = getattr(self.function, "close", None)
+        if callable(close):
+            # the run is there, and nothing that a driver does at its end shall lose it
+            with suppress(Exception):
+                close()
+
     def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
         """What the function gives back: a result, or an awaitable of one."""
         if self.ladder_shaped:
@@ -200,10 +227,10 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
         return _loaded(f"{module}:{name}", driver)
     if not isinstance(driver, str):
         raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
-    kind, _, text = driver.partition(":")
+    kind = re.split(r"[:\[]", driver, maxsplit=1)[0]
     if kind in MAKERS:
         module_name, _, attribute = MAKERS[kind].partition(":")
-        return _loaded(driver, _import(kind, module_name, attribute)(text))
+        return _loaded(driver, _import(kind, module_name, attribute)(driver[len(kind) :].removeprefix(":")))
     where = known_drivers().get(driver, driver)
     module_name, colon, attribute = where.partition(":")
     if not colon:

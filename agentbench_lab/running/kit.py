@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -60,6 +60,11 @@ class Kit:
         for spec in specs:
             yield lambda spec=spec: self.job(spec)  # type: ignore[misc]
 
+    def close(self) -> None:
+        """The run is over in this process: its drivers give back what they hold."""
+        for driver in self.drivers:
+            driver.close()
+
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
         for driver in self.drivers:
@@ -77,13 +82,31 @@ class Kit:
         return pickle.dumps((list(sys.path), kit), protocol=pickle.HIGHEST_PROTOCOL)
 
 
-@lru_cache(maxsize=4)
+_unpacked: dict[bytes, Kit] = {}
+_unpacking = threading.Lock()
+_MOST = 4
+
+
 def unpacked(data: bytes) -> Kit:
     """The kit of `Kit.packed`, once per process. Modules are found where the sender found them."""
-    paths, packed = pickle.loads(data)
-    sys.path.extend(path for path in paths if path not in sys.path)
-    kit: Kit = pickle.loads(packed)
-    return kit
+    with _unpacking:
+        kit: Kit | None = _unpacked.get(data)
+        if kit is None:
+            while len(_unpacked) >= _MOST:
+                _unpacked.pop(next(iter(_unpacked))).close()
+            paths, packed = pickle.loads(data)
+            sys.path.extend(path for path in paths if path not in sys.path)
+            kit = _unpacked[data] = pickle.loads(packed)
+        return kit
+
+
+def forget(name: str) -> None:
+    """The run is over on this worker of a cluster, which was given its kit by this name."""
+    data = held.pop(name, None)
+    with _unpacking:
+        kit = _unpacked.pop(data, None) if data is not None else None
+    if kit is not None:
+        kit.close()
 
 
 class Wire:

@@ -533,6 +533,7 @@ class Prepared:
         except KeyboardInterrupt:
             interrupted = True
         finally:
+            self.kit.close()
             if journal is not None:
                 journal.close()
         run = self._assemble(list(done.values()), begun, started_at)

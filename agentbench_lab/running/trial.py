@@ -21,6 +21,7 @@ from agentbench_lab.drivers.base import (
     InfrastructureError,
     Loaded,
     Nonsense,
+    OutOfTime,
     as_transcript,
     checked_usage,
 )
@@ -185,6 +186,7 @@ class Job:
         self._began = time.perf_counter()
         wall_s = self.limits.wall_s
         self.deadline = NO_LIMIT if wall_s is None else time.monotonic() + wall_s
+        self._context.deadline = self.deadline
         if self.watch is not None:
             self.watch(wall_s)
 
@@ -315,6 +317,13 @@ class Job:
             return self._tried(stopped, "")
         if isinstance(error, _OutOfTime):
             return self._tried(self._out_of_time(), "")
+        if isinstance(error, OutOfTime):
+            ended = self._out_of_time()
+            notes = (*ended.notes, *(_kept(str(note)) for note in error.notes))
+            usage = None if error.usage is None else checked_usage(error.usage)
+            if usage is not None and self._context.spent != _UNKNOWN:
+                usage = self._context.spent + usage
+            return self._tried(msgspec.structs.replace(ended, notes=notes), "", usage=usage)
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")

@@ -67,9 +67,10 @@ class InfrastructureError(Exception):
         self.retry_after, self.usage = retry_after, usage
 
 
-class OutOfTime(Exception):
-    """What a driver raises that has kept the trial's time limit itself; the trial ends as `timeout`.
+class OutOfTime(TimeoutError):
+    """The trial's own limit of time, told apart from a TimeoutError that a driver raised; it ends as `timeout`.
 
+    A driver that keeps the limit itself raises it, as one does that ends a program of its own by then.
     `notes` say what became of the agent; `usage` is what it has used beyond what `ctx.spend` was told.
     """
 

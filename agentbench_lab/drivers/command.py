@@ -10,7 +10,8 @@ with a process for each trial, `command[agentd]:...` a program that takes its ta
 - `here`: it runs in the working folder, and not in an empty one of its own.
 
 A program gets a small allow-list of the environment. It runs in a session of its own, which is ended with the trial at
-its limit, with the run, and with the process that started it. `{native}` in ARGV stands for one of its own modes.
+its limit, with the run, and with the process that started it. `{native}` in ARGV stands for one of its own modes, which a
+scaffold `native:NAME` fills in.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def parse(text: str) -> Program:
         words = shlex.split(line)
     except ValueError as error:
         raise LabError(f"command: {line!r}: {str(error).lower()}") from None
+    if NATIVE in line:
+        raise LabError(f"command: {NATIVE} is filled in by a scaffold native:NAME, and none is given")
     if not words:
         raise LabError(
             "command: which program? For example command:./agent, or command[spawn]:python3 agent.py"
@@ -216,19 +219,8 @@ class Command:
         self.__dict__.update(state)
         self._begin()
 
-    def native(self, name: str) -> Command:
-        """The same program in one of its own modes. Raises LabError where its text has no place for one."""
-        if not any(NATIVE in word for word in self.program.argv):
-            raise LabError(
-                f"command: {self.program.text!r} has no {NATIVE} where its mode {name!r} would stand"
-            )
-        return make(self.program.text.replace(NATIVE, name))
-
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         program = self.program
-        for word in program.argv:
-            if NATIVE in word:
-                raise LabError(f"command: {word!r} is to be filled in by a scaffold native:NAME")
         said = Said([os.environ.get(name, "") for name in program.env])
         deadline = _deadline(ctx)
         try:

@@ -218,8 +218,8 @@ def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float
 
 
 def _noted(heard: Heard, said: Said, why: str) -> tuple[str, ...]:
-    last = "" if heard.ends else said.last()
-    return (why, *([f"its last line on stderr: {last}"] if last else []), *heard.notes())
+    """The reason comes last: it is the one that a row tells."""
+    return (*heard.notes(), why if heard.ends else said.with_last(why))
 
 
 __all__ = ["EXITS", "Heard", "Recorded", "arguments", "instruction", "run"]

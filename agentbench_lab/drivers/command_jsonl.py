@@ -104,7 +104,7 @@ class Talk:
 
     def _message(self, line: bytes) -> dict[str, Any] | None:
         """A line as a message of this trial; None for one that is to be skipped, which is kept as noise."""
-        if not line.lstrip()[:1] == b"{":
+        if line.lstrip()[:1] != b"{":
             if line.strip():
                 self._said.noise(line)
             return None
@@ -154,7 +154,7 @@ class Talk:
             # who claims nothing has done what it was seen to do
             final = {**final, "calls": [{"name": call.name, "input": call.input} for call in self._done]}
         done = as_transcript(final)
-        notes = (*done.notes, *self._said.notes())
+        notes = (*self._said.notes(), *done.notes)
         self.reusable = self._named
         self._child.look()
         return msgspec.structs.replace(done, notes=notes) if notes else done
@@ -165,9 +165,8 @@ class Talk:
         )
 
     def _noted(self, why: str) -> tuple[str, ...]:
-        last = self._said.last()
-        said = (f"its last line on stderr: {last}",) if last else ()
-        return (self._said.clean(why), *said, *self._said.notes())
+        """The reason comes last: it is the one that a row tells."""
+        return (*self._said.notes(), self._said.with_last(why))
 
     def _ended(self) -> str:
         """Why there is no further line. Raises LeftBefore."""

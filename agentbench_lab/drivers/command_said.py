@@ -44,10 +44,10 @@ class Said:
     def stderr(self) -> str:
         return self.clean(self._err.decode(errors="replace"))
 
-    def last(self) -> str:
-        """The last line of stderr, for a note; empty where there is none."""
+    def with_last(self, why: str) -> str:
+        """A reason, and behind it the last line of stderr, where there is one."""
         lines = self._tail.decode(errors="replace").strip().splitlines()
-        return self.clean(lines[-1].strip()[:200]) if lines else ""
+        return self.clean(f"{why}; its last words: {lines[-1].strip()[:200]}" if lines else why)
 
     def clean(self, text: str) -> str:
         for secret in self.secrets:

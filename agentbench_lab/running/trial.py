@@ -232,7 +232,7 @@ class Job:
             done, _ = await asyncio.wait({task}, timeout=late)
         if not done:
             task.cancel()
-            raise _OutOfTime
+            raise OutOfTime
         value, error = task.result()
         if error is not None:
             raise error
@@ -315,11 +315,9 @@ class Job:
         if isinstance(error, BudgetSpent):
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
-        if isinstance(error, _OutOfTime):
-            return self._tried(self._out_of_time(), "")
         if isinstance(error, OutOfTime):
             ended = self._out_of_time()
-            notes = (*ended.notes, *(_kept(str(note)) for note in error.notes))
+            notes = (*(_kept(str(note)) for note in error.notes), *ended.notes)
             usage = None if error.usage is None else checked_usage(error.usage)
             if usage is not None and self._context.spent != _UNKNOWN:
                 usage = self._context.spent + usage
@@ -466,10 +464,6 @@ def _only_in(process: int) -> None:
     """A driver may fork; the child that comes back from it is no second runner, and ends here."""
     if os.getpid() != process:
         os._exit(0)
-
-
-class _OutOfTime(TimeoutError):
-    """Our own limit, told apart from a TimeoutError that the driver raised."""
 
 
 async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:

@@ -54,7 +54,7 @@ while read -r line; do
   tools=${line#*\"tools\":[} tools=${tools%%]*}
   pick
   if [ -z "$tool" ] || ! declared "$tool"; then
-    echo "{\"id\":\"$id\",\"final\":{\"refused\":true,\"notes\":[\"no declared tool fits\"]}}"
+    printf '{"id":"%s","final":{"refused":true,"notes":["no declared tool fits"]}}\n' "$id"
     continue
   fi
   case $tool in
@@ -65,8 +65,8 @@ while read -r line; do
   input=
   if [ -n "$key" ] && [ -n "$name" ]; then input="\"$key\":\"$name\""; fi
   case $tool/$request in tmct_search/*classes*) input="$input,\"kind\":\"Class\"" ;; esac
-  echo "{\"id\":\"$id\",\"call\":{\"name\":\"$tool\",\"input\":{$input}}}"
+  printf '{"id":"%s","call":{"name":"%s","input":{%s}}}\n' "$id" "$tool" "$input"
   read -r result
   # what went well is claimed by itself
-  echo "{\"id\":\"$id\",\"final\":{}}"
+  printf '{"id":"%s","final":{}}\n' "$id"
 done

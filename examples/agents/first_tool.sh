@@ -3,8 +3,8 @@
 while read -r line; do
   id=${line#*\"id\":\"} id=${id%%\"*}
   tool=${line#*\"tools\":[\"} tool=${tool%%\"*}
-  echo "{\"id\":\"$id\",\"call\":{\"name\":\"$tool\",\"input\":{}}}"
+  printf '{"id":"%s","call":{"name":"%s","input":{}}}\n' "$id" "$tool"
   read -r result
   text=${result#*\"text\":\"} text=${text%%\",\"value\":*}
-  echo "{\"id\":\"$id\",\"final\":{\"answer\":\"$text\"}}"
+  printf '{"id":"%s","final":{"answer":"%s"}}\n' "$id" "$text"
 done

@@ -41,6 +41,7 @@ from agentbench_lab.drivers.child import LEAVE_S, Child
 from agentbench_lab.drivers.command_said import Said
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript
+from agentbench_lab.worlds.mcp_client import needs_sdk
 from agentbench_lab.worlds.mcp_server import HttpBridge
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -102,6 +103,8 @@ def parse(text: str) -> Program:
         raise LabError(
             "command: which program? For example command:./agent, or command[spawn]:python3 agent.py"
         )
+    if dialect == "agentd":
+        needs_sdk("command[agentd]")
     argv = (_found(words[0]), *map(_in_full, words[1:]))
     _check_script(words)
     return Program(text, argv, dialect or "jsonl", tuple(env), model or _model_of(words), here)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
@@ -66,6 +67,29 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 N = TypeVar("N", int, float)
+
+
+class Worker(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One call of an agent by a scaffold: its number (from 1, in declared order), what it was there for, how it ended
+    and what it used. Workers of one `wave` were at work side by side."""
+
+    number: int
+    name: str
+    stop: Stop
+    usage: Usage
+    wave: int = 0
+
+
+def together(workers: Iterable[Worker]) -> Usage:
+    """What workers used together: side by side within a wave, the waves one after the other."""
+    waves: dict[int, Usage] = {}
+    for worker in sorted(workers, key=lambda worker: worker.number):
+        before = waves.get(worker.wave)
+        waves[worker.wave] = worker.usage if before is None else before | worker.usage
+    total: Usage | None = None
+    for usage in waves.values():
+        total = usage if total is None else total + usage
+    return Usage.zero() if total is None else total
 
 
 def _plus(a: N | None, b: N | None) -> N | None:

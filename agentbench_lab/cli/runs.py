@@ -38,6 +38,13 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 _what = _options(
     click.option("--driver", "drivers", multiple=True, required=True, metavar="NAME", help="Repeatable."),
+    click.option(
+        "--scaffold",
+        "scaffolds",
+        multiple=True,
+        metavar="NAME",
+        help="once (the default), linear, fan_out_4, linear:plan, durable:linear, native:MODE, module:name. Repeatable.",
+    ),
     click.option("--group", default="", metavar="NAMES", help="Only these rungs or groups (TOOL-0,TOOL-1)."),
     click.option("--only", default="", metavar="GLOBS", help="Only cases whose id matches (t0-*,t3-07)."),
     click.option("--trials", default=1, show_default=True, metavar="N", help="Trials a case."),
@@ -113,6 +120,7 @@ _limits = _options(
 def run(
     suite: str,
     drivers: Sequence[str],
+    scaffolds: Sequence[str],
     group: str,
     only: str,
     trials: int,
@@ -154,6 +162,7 @@ def run(
         list(drivers),
         group=group,
         only=only,
+        scaffolds=list(scaffolds) or ["once"],
         trials=trials,
         ladder=ladder,
         stamp=stamp,

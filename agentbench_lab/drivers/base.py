@@ -22,18 +22,27 @@ import math
 import random
 import re
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.transcripts import Observation, Transcript, Usage
+from agentbench_lab.transcripts import (
+    MESSAGES_LIMIT,
+    Observation,
+    Stop,
+    Transcript,
+    Usage,
+    Worker,
+    together,
+)
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.capabilities import Capability
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
@@ -85,19 +94,52 @@ def known_figures(usage: Usage) -> tuple[int, int, int]:
     return usage.model_calls or 0, sum(part or 0 for part in tokens), usage.cost_micros or 0
 
 
+class Crew:
+    """The workers that an attempt had, and those at work: what the attempt has used is what they have used."""
+
+    def __init__(self) -> None:
+        self.ended: list[Worker] = []
+        self.at_work: dict[int, tuple[str, int, Context]] = {}
+        self.waited: dict[int, float] = {}
+        self.count = self.waves = 0
+
+    def workers(self, stop: Stop) -> tuple[Worker, ...]:
+        """All of them by number; those at work with what they are known to have used, and with this end."""
+        busy = [
+            Worker(number, name, stop, context.spent, wave)
+            for number, (name, wave, context) in list(self.at_work.items())
+        ]
+        return tuple(sorted([*self.ended, *busy], key=lambda worker: worker.number))
+
+
+class Seat(NamedTuple):
+    """A worker's place: its number in declared order, and the wave in which it is at work."""
+
+    number: int
+    wave: int
+
+
 class Context:
     """What a driver may use beside its task and tools.
 
     `spend(usage)` tells what a step has used, as soon as it is known: it ends a trial at its limits, and counts when a
     trial is cut off. `with ctx.waiting():` marks time that is waited for a rate limit and not worked.
 
-    `limits` are the trial's own, the case's and the run's together; `deadline` is when its time is over, as
-    time.monotonic tells it (infinite without a limit).
+    `limits` are the trial's own, the case's and the run's together.
 
     `random` is a generator of the trial's own (the same seed, suite, case, arm and trial give the same numbers);
     `seed` is what it grew from. `dispatch` and `capability_by_name` are the TOOL ladder's own seam; its names in
     camelCase and access by key (`ctx["dispatch"]`) work too.
+
+    Under a scaffold a driver may read what it is there for: `role` is "part", "synthesis" (say how it all ended; no
+    tools) or "plan" (take the request apart; no tools), else empty; `part` is the place of its part in the request,
+    from 0. `deadline` is when the attempt is out of time, by time.monotonic.
     """
+
+    role = ""
+    part: int | None = None
+    deadline = math.inf
+    attempt = 1
 
     def __init__(
         self,
@@ -110,10 +152,12 @@ class Context:
     ) -> None:
         self._toolbox = toolbox
         self._limits = self.limits = limits
-        self.deadline = math.inf
         self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
-        self.spent = Usage()
+        self._root = self
+        self._lock = threading.RLock()
+        self._own = Usage()
         self._told = False
+        self.crew: Crew | None = None
         self._known: tuple[int, ...] = (0, 0, 0)
         self.waited_s = 0.0
         self._random: random.Random | None = None
@@ -130,15 +174,94 @@ class Context:
             self._random = random.Random(self.seed)
         return self._random
 
+    @property
+    def spent(self) -> Usage:
+        """What is known to be used so far, by this agent and by the workers that it had."""
+        with self._lock:
+            if self.crew is None:
+                return self._own
+            used = together(self.crew.workers("done"))
+            return used + self._own if self._told else used
+
     def spend(self, usage: Usage) -> None:
         """Add what a step has used to `spent`; raises BudgetSpent when a limit of the trial is used up."""
-        self.spent = self.spent + usage if self._told else usage
-        self._told = True
-        self._known = tuple(a + b for a, b in zip(self._known, known_figures(usage), strict=True))
-        over = self._over(self._known)
+        with self._lock:
+            self._own = self._own + usage if self._told else usage
+            self._told = True
+        self._root._charge(known_figures(usage))
+
+    def _charge(self, figures: Sequence[int]) -> None:
+        """Count known figures against the limits, which all workers of the trial share."""
+        with self._lock:
+            self._known = tuple(a + b for a, b in zip(self._known, figures, strict=True))
+            over = self._over(self._known)
         if over:
             self._toolbox.spent = True
             raise BudgetSpent(over)
+
+    # ---- steps and workers
+
+    def step(
+        self, key: str, function: Callable[[], Transcript | Sequence[Transcript]]
+    ) -> Transcript | Sequence[Transcript]:
+        """What the function gives: a transcript, or several. Under `durable` a step that is finished is on disk with
+        the world as it then was, and a trial that is begun again goes on behind it. Keys are the scaffold's own, each
+        used once in a trial."""
+        return function()
+
+    @property
+    def workers(self) -> int:
+        """How many workers the trial has had so far; the next one's number is one more."""
+        crew = self._root.crew
+        return 0 if crew is None else crew.count
+
+    def seats(self, count: int) -> list[Seat]:
+        """Places for workers that are at work side by side: a number for each, in declared order."""
+        root = self._root
+        with root._lock:
+            crew = root.crew = root.crew or Crew()
+            first, crew.count, crew.waves = crew.count + 1, crew.count + count, crew.waves + 1
+            return [Seat(number, crew.waves) for number in range(first, first + count)]
+
+    def child(
+        self,
+        seat: Seat,
+        toolbox: Toolbox,
+        task: Task,
+        *,
+        name: str = "",
+        role: str = "",
+        part: int | None = None,
+    ) -> Context:
+        """The context of a worker: random numbers of its own, which its number decides, and the trial's limits.
+
+        What it spends counts at once; `settle` says what it used in all.
+        """
+        root = self._root
+        seed = hashlib.sha256(f"{root.seed}\0{seat.number}".encode()).hexdigest()[:16]
+        child = Context(toolbox, task, seed=seed, trial=root.trial, limits=root._limits)
+        child._root, child._lock = root, root._lock
+        child.role, child.part = role, part
+        child.deadline, child.attempt = root.deadline, root.attempt
+        child.config = root.config
+        with root._lock:
+            assert root.crew is not None
+            root.crew.at_work[seat.number] = name, seat.wave, child
+        return child
+
+    def settle(self, seat: Seat, usage: Usage, stop: Stop) -> None:
+        """A worker has ended, and used this in all. Raises BudgetSpent when a limit of the trial is used up by it."""
+        root = self._root
+        with root._lock:
+            assert root.crew is not None
+            name, wave, child = root.crew.at_work.pop(seat.number)
+            root.crew.ended.append(Worker(seat.number, name, stop, usage, wave))
+            # those of a wave wait side by side
+            root.crew.waited[wave] = max(root.crew.waited.get(wave, 0.0), child.waited_s)
+            told = known_figures(child._own)
+        figures = [max(0, a - b) for a, b in zip(known_figures(usage), told, strict=True)]
+        if any(figures):
+            root._charge(figures)
 
     def over(self, usage: Usage) -> str:
         """Which limit the usage is over, in words; empty when all that is known of it is within."""
@@ -195,14 +318,7 @@ class Loaded:
     version: str
     banner: str = ""
     model: str | None = None
-
-    def close(self) -> None:
-        """The run is over in this process: what the function's own `close()`, if it has one, gives back."""
-        close = getattr(self.function, "close", None)
-        if callable(close):
-            # the run is there, and nothing that a driver does at its end shall lose it
-            with suppress(Exception):
-                close()
+    durable: bool = False
 
     def start(self, task: Task, toolbox: Toolbox, context: Context) -> Any:
         """What the function gives back: a result, or an awaitable of one."""
@@ -231,16 +347,20 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
     kind = re.split(r"[:\[]", driver, maxsplit=1)[0]
     if kind in MAKERS:
         module_name, _, attribute = MAKERS[kind].partition(":")
-        return _loaded(driver, _import(kind, module_name, attribute)(driver[len(kind) :].removeprefix(":")))
+        made = import_function(kind, module_name, attribute)(driver[len(kind) :].removeprefix(":"))
+        return _loaded(driver, made)
     where = known_drivers().get(driver, driver)
     module_name, colon, attribute = where.partition(":")
     if not colon:
         hint = did_you_mean(driver, [*known_drivers(), *MAKERS])
         raise LabError(f"unknown driver {driver!r}{hint}; your own is given as package.module:name")
-    return _loaded(driver, _import(driver, module_name, attribute))
+    return _loaded(driver, import_function(driver, module_name, attribute))
 
 
-def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
+def import_function(
+    spec: str, module_name: str, attribute: str, *, kind: str = "driver"
+) -> Callable[..., Any]:
+    """The function of that name in a module on PYTHONPATH or in the working folder; LabError for whatever is wrong."""
     here = str(Path.cwd())
     if here not in sys.path and spec not in BUILT_IN and spec not in MAKERS:
         sys.path.append(here)  # last, so that no file there takes the place of an installed library
@@ -252,18 +372,18 @@ def _import(spec: str, module_name: str, attribute: str) -> Callable[..., Any]:
         if error.name == module_name:
             near = did_you_mean(module_name, (p.stem for p in Path.cwd().glob("*.py")), most=0)
         missing = f"no module {error.name!r} on PYTHONPATH or in the working folder{near}"
-        raise LabError(f"driver {spec!r}: {missing}") from None
+        raise LabError(f"{kind} {spec!r}: {missing}") from None
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())
-        raise LabError(f"driver {spec!r}: importing it failed: {type(error).__name__}: {said}") from error
+        raise LabError(f"{kind} {spec!r}: importing it failed: {type(error).__name__}: {said}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             inside = getattr(found, "__dict__", {}).items()
             names = [name for name, value in inside if callable(value) and not name.startswith("_")]
-            raise LabError(f"driver {spec!r}: {module_name} has no {part!r}{did_you_mean(part, names)}")
+            raise LabError(f"{kind} {spec!r}: {module_name} has no {part!r}{did_you_mean(part, names)}")
         found = getattr(found, part)
     if not callable(found):
-        raise LabError(f"driver {spec!r} is no function but a {type(found).__name__}")
+        raise LabError(f"{kind} {spec!r} is no function but a {type(found).__name__}")
     function: Callable[..., Any] = found
     return function
 
@@ -289,13 +409,13 @@ def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
         function=function,
         ladder_shaped=names[:1] == ["request"],
         evidence=evidence,
-        version=str(getattr(function, "version", "") or _source_digest(function)),
+        version=str(getattr(function, "version", "") or source_digest(function)),
         banner=str(getattr(function, "banner", "")),
         model=getattr(function, "model", None),
     )
 
 
-def _source_digest(function: Callable[..., Any]) -> str:
+def source_digest(function: Callable[..., Any]) -> str:
     """The start of the digest of the source file (of the source text for a function of a notebook)."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -315,6 +435,32 @@ def _source_digest(function: Callable[..., Any]) -> str:
 
 class Nonsense(ValueError):
     """What a driver gave back is no transcript; the message says why."""
+
+
+def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
+    """What the control tools were told counts like what the transcript says."""
+    ending = toolbox.ending
+    if not ending.used and not transcript.messages:
+        return transcript
+    changes: dict[str, Any] = {}
+    if ending.refused is not None:
+        changes["refused"] = True
+        if not transcript.notes and ending.refused:
+            changes["notes"] = (ending.refused,)
+    if ending.answered and transcript.answer is None:
+        changes["answer"] = ending.answer
+        changes["status"] = transcript.status or ending.status
+    if ending.goal is not None and transcript.inferred_goal is None:
+        changes["inferred_goal"] = ending.goal
+    if ending.reject:
+        changes["refused"] = changes["reject"] = True
+    if ending.ambiguous is not None and transcript.ambiguous_goals is None:
+        changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
+    if transcript.messages and len(msgspec.json.encode(transcript.messages)) > MESSAGES_LIMIT:
+        changes["messages"] = ("the dialogue is longer than what is kept",)
+    if changes.get("refused") and transcript.stop == "done":
+        changes["stop"] = "refused"
+    return msgspec.structs.replace(transcript, **changes) if changes else transcript
 
 
 _KEYS = {

@@ -345,7 +345,7 @@ def _rows(
         trial.error or None,
         _extra(kept, trial.extra, where),
     )
-    return row, (*identity, *arm, 1, None, *usage)
+    return row, (*identity, *arm, 1, None, *usage, None)
 
 
 def _names(value: Raw | None) -> frozenset[str]:

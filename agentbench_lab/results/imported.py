@@ -359,6 +359,7 @@ def _attempt_rows(trial: SourceTrial, suite: str) -> list[tuple[Any, ...]]:
             attempt,
             trial.stop if attempt == trial.attempts else None,
             *(usage_values(trial.usage, trial.usage.wall_s) if trial.attempts == 1 else unknown),
+            None,
         )
         for attempt in range(1, trial.attempts + 1)
     ]

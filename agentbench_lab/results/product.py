@@ -227,8 +227,9 @@ def transcript_of(produced: Produced) -> Transcript:
     )
 
 
-def ledger_row(entry: LedgerEntry, text: str, diff: Any = None) -> LedgerRow:
-    """The ledger row of an entry, with what the product does not keep of it: the text the agent saw, and the diff."""
+def ledger_row(entry: LedgerEntry, text: str, diff: Any = None, worker: int = 0) -> LedgerRow:
+    """The ledger row of an entry, with what the product does not keep of it: the text the agent saw, the diff, and
+    which worker called."""
     return LedgerRow(
         entry.name,
         entry.input,
@@ -242,6 +243,7 @@ def ledger_row(entry: LedgerEntry, text: str, diff: Any = None) -> LedgerRow:
         changes=entry.changes,
         empty=entry.empty,
         diff=diff,
+        worker=worker,
     )
 
 

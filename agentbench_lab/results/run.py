@@ -18,7 +18,7 @@ from agentbench_lab.cases import project_root
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.outcomes import CLASSES, Outcome, Taxonomy, taxonomy
 from agentbench_lab.results.product import ProductRow, encode_rows, read_product
-from agentbench_lab.results.schema import SCHEMAS, check, no_collection
+from agentbench_lab.results.schema import SCHEMAS, check, completed, no_collection
 from agentbench_lab.transcripts import Status
 
 if TYPE_CHECKING:
@@ -344,6 +344,7 @@ def load_run(path: str | Path) -> Run:
             tables[grain].validate(
                 full=True
             )  # text that is no UTF-8 would be found where it is used, at worst
+            tables[grain] = completed(grain, tables[grain])
         except (OSError, pa.ArrowException) as error:
             raise LabError(f"{shown(folder / f'{grain}.parquet')}: {str(error).splitlines()[0]}") from None
     try:

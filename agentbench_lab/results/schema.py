@@ -135,6 +135,11 @@ ATTEMPTS = pa.schema(
         _field("attempt", _I, "number of the attempt, from 1", null=False),
         _field("end", _S, "how the attempt ended: the stop; null where the source does not say"),
         *_USAGE,
+        _field(
+            "workers",
+            _S,
+            "the agents that a scaffold had at work, as JSON: number, name, stop, usage, wave; null without one",
+        ),
     ]
 )
 
@@ -144,7 +149,12 @@ CALLS = pa.schema(
         *_ARM,
         _field("attempt", _I, "number of the attempt, from 1", null=False),
         _field("step", _I, "place in the ledger, from 1", null=False),
-        _field("worker", _I, "which of several agents called; 0 is the only one", null=False),
+        _field(
+            "worker",
+            _I,
+            "which of a scaffold's workers called, from 1; 0 where there is one agent",
+            null=False,
+        ),
         _field("name", _S, "name of the tool, as it was called", null=False),
         _field("input", _S, "the arguments, as JSON", null=False),
         _field(
@@ -255,6 +265,17 @@ def check(grain: str, found: pa.Table) -> None:
             )
         if not field.nullable and found.column(field.name).null_count:
             raise ValueError(f"{grain}: {field.name} has nulls")
+
+
+def completed(grain: str, found: pa.Table) -> pa.Table:
+    """The table with the columns that files of an earlier version lack, each of them null throughout."""
+    schema = SCHEMAS[grain]
+    lacking = [field for field in schema if field.nullable and field.name not in found.column_names]
+    if not lacking:
+        return found
+    for field in lacking:
+        found = found.append_column(field, pa.nulls(found.num_rows, field.type))
+    return found.select([name for name in schema.names if name in found.column_names])
 
 
 def data_dictionary() -> str:

@@ -13,7 +13,9 @@ from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load
 from agentbench_lab.drivers.base import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
+from agentbench_lab.results.product import Arm
 from agentbench_lab.running.trial import Retries
+from agentbench_lab.scaffolds import LoadedScaffold, load_scaffold, scaffolded
 from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.sandbox_levels import Level, parse_level, unavailable
 from agentbench_lab.worlds.toolbox import World
@@ -24,6 +26,9 @@ DEFAULT_TOOL_CALLS = 1_000
 """Tool calls it may make: far more than any case needs, and an end to a driver that never stops."""
 
 DriverLike = str | Callable[..., Any]
+ScaffoldLike = str | Callable[..., Any]
+MODE = "{native}"
+"""What a native mode takes the place of in a driver's text."""
 
 
 class Caps(Struct, frozen=True):
@@ -107,17 +112,54 @@ def limits_asked(limits: Limits | None) -> Limits:
     return limits
 
 
-def drivers_asked(driver: DriverLike | Sequence[DriverLike]) -> list[Loaded]:
-    """Each driver once, loaded."""
-    several: Any = driver if isinstance(driver, list | tuple) else [driver]
-    if not several:
+def arms_asked(
+    driver: DriverLike | Sequence[DriverLike], scaffolds: ScaffoldLike | Sequence[ScaffoldLike]
+) -> tuple[list[Arm], list[Loaded]]:
+    """Every driver under every scaffold: the arms, and what a trial of each calls.
+
+    A driver with `{native}` in its text has modes of its own, and is made once for each native scaffold.
+    """
+    drivers: Any = driver if isinstance(driver, list | tuple) else [driver]
+    found = scaffolds_asked(scaffolds)
+    arms: list[Arm] = []
+    loaded: list[Loaded] = []
+    for one in drivers:
+        modes = isinstance(one, str) and MODE in one
+        known = None if modes else load_driver(one)
+        name = one if known is None else known.name
+        if any(arm.driver == name for arm in arms):
+            raise LabError(f"driver {name!r} is given twice")
+        for scaffold in found:
+            if scaffold.native and known is not None:
+                raise LabError(
+                    f"scaffold {scaffold.name!r} needs a driver with {MODE} in its text, which the mode takes the place "
+                    f"of; {name!r} has none"
+                )
+            if known is None and not scaffold.native:
+                raise LabError(f"driver {name!r} has {MODE} in it: name its modes with native:NAME scaffolds")
+            made = (
+                load_driver(one.replace(MODE, scaffold.native))
+                if known is None
+                else scaffolded(scaffold, known)
+            )
+            arms.append(Arm(name, made.model, scaffold.name))
+            loaded.append(made)
+    if not arms:
         raise LabError("no driver given")
-    loaded = [load_driver(one) for one in several]
-    names = [one.name for one in loaded]
+    return arms, loaded
+
+
+def scaffolds_asked(scaffolds: ScaffoldLike | Sequence[ScaffoldLike]) -> list[LoadedScaffold]:
+    """Each scaffold once, loaded."""
+    several: Any = scaffolds if isinstance(scaffolds, list | tuple) else [scaffolds]
+    if not several:
+        raise LabError("no scaffold given")
+    found = [load_scaffold(one) for one in several]
+    names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
-            raise LabError(f"driver {name!r} is given twice")
-    return loaded
+            raise LabError(f"scaffold {name!r} is given twice")
+    return found
 
 
 def check_rungs(suite: Suite, cases: Sequence[Case]) -> None:

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Suite
+from agentbench_lab.drivers.base import ended
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading import Grade
-from agentbench_lab.running.trial import collect, ended, judge
+from agentbench_lab.running.trial import collect, judge
 from agentbench_lab.transcripts import Stop, Transcript
 from agentbench_lab.worlds.toolbox import Ending, LedgerRow, Toolbox, World
 

@@ -6,6 +6,8 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -16,6 +18,7 @@ from agentbench_lab.results.product import Arm
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.trial import Job, Record, Retries
+from agentbench_lab.scaffolds import functions_of
 from agentbench_lab.worlds.toolbox import World
 
 
@@ -61,17 +64,23 @@ class Kit:
             yield lambda spec=spec: self.job(spec)  # type: ignore[misc]
 
     def close(self) -> None:
-        """The run is over in this process: its drivers give back what they hold."""
-        for driver in self.drivers:
-            driver.close()
+        """The run is over in this process: drivers that have a `close()` give back what they hold, each once."""
+        functions = {
+            id(function): function for driver in self.drivers for function in functions_of(driver)[:1]
+        }
+        for function in functions.values():
+            close = getattr(function, "close", None)
+            if callable(close):
+                # the run is there, and nothing that a driver does at its end shall lose it
+                with suppress(Exception):
+                    close()
 
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
         for driver in self.drivers:
-            module = getattr(driver.function, "__module__", None)
-            if module == "__main__" or "<locals>" in getattr(driver.function, "__qualname__", ""):
+            if any(map(_only_here, functions_of(driver))):
                 raise LabError(
-                    f"driver {driver.name!r} is defined in a notebook, a script or a function, where a worker cannot "
+                    f"driver {driver.name!r} (or its scaffold) is defined in a notebook, a script or a function, where a worker cannot "
                     "import it: put it into a module, or run in this process (executor threads)"
                 )
             try:
@@ -80,6 +89,13 @@ class Kit:
                 raise LabError(f"driver {driver.name!r} cannot be sent to a worker: {error}") from None
         kit = pickle.dumps(self, protocol=pickle.HIGHEST_PROTOCOL)
         return pickle.dumps((list(sys.path), kit), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _only_here(function: Callable[..., Any]) -> bool:
+    """Whether a function has no module from which another process could import it."""
+    return getattr(function, "__module__", None) == "__main__" or "<locals>" in getattr(
+        function, "__qualname__", ""
+    )
 
 
 _unpacked: dict[bytes, Kit] = {}

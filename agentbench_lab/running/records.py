@@ -13,7 +13,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import ProductRow, ledger_row, regrade, transcript_of, verdict_of
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.trial import Attempt, Record
-from agentbench_lab.transcripts import Usage
+from agentbench_lab.transcripts import Usage, Worker
 
 Key = tuple[str, str, str, str | None, str, int]
 """A trial's identity: suite, case, driver, model, scaffold, trial."""
@@ -90,6 +90,7 @@ def _record(
             entry,
             call["observed"],
             None if call["state_diff"] is None else json.loads(call["state_diff"]),
+            call["worker"],
         )
         for entry, call in zip(produced.ledger, calls, strict=True)
     )
@@ -101,11 +102,18 @@ def _record(
         ledger,
         trial["wall_s"],
         trial["working_s"],
-        tuple(Attempt(each["end"], _usage(each), each["wall_s"]) for each in tries),
+        tuple(
+            Attempt(each["end"], _usage(each), each["wall_s"], _workers(each["workers"])) for each in tries
+        ),
         said["traceback"] or "",
         said["stdout"] or "",
         said["stderr"] or "",
+        trial["width"],
     )
+
+
+def _workers(text: str | None) -> tuple[Worker, ...]:
+    return () if text is None else msgspec.json.decode(text, type=tuple[Worker, ...])
 
 
 def judged_again(record: Record, strictness: str | None = None) -> Record:

@@ -44,13 +44,14 @@ from agentbench_lab.running.asked import (
     DEFAULT_WALL_S,
     Caps,
     DriverLike,
+    ScaffoldLike,
+    arms_asked,
     caps_asked,
     check_rungs,
     check_sandboxes,
     check_states,
     check_tools,
     count,
-    drivers_asked,
     level_asked,
     limits_asked,
     retries_asked,
@@ -118,6 +119,7 @@ def evaluate(
     *,
     group: str | Iterable[str] = "",
     only: str | Iterable[str] = "",
+    scaffolds: ScaffoldLike | Sequence[ScaffoldLike] = ("once",),
     trials: int = 1,
     ladder: bool = False,
     stamp: str = "",
@@ -146,6 +148,9 @@ def evaluate(
     holds a run already, that run goes on: what it has finished is kept, also when more trials are asked, and other
     settings are refused with the difference.
 
+    `scaffolds` are ways to put the driver to work (once, linear, fan_out_4, durable:linear, native:MODE, or
+    package.module:name; see agentbench_lab.scaffolds): every driver is run under each of them, as an arm of its own.
+
     `workers` trials run side by side on `executor`: threads, processes, dask, dask:ADDRESS, or any
     concurrent.futures.Executor. `limits` bound one trial (default: 60 s), `caps` the whole run, `retries` the tries
     after an infrastructure error; with `again_excluded` a run that goes on also runs again what its environment had
@@ -163,6 +168,7 @@ def evaluate(
         driver,
         group=group,
         only=only,
+        scaffolds=scaffolds,
         trials=trials,
         ladder=ladder,
         stamp=stamp,
@@ -188,6 +194,7 @@ def prepare(
     *,
     group: str | Iterable[str] = "",
     only: str | Iterable[str] = "",
+    scaffolds: ScaffoldLike | Sequence[ScaffoldLike] = ("once",),
     trials: int = 1,
     ladder: bool = False,
     stamp: str = "",
@@ -212,7 +219,7 @@ def prepare(
     trials, workers, seed = count(trials, "trials"), count(workers, "workers"), whole(seed, "seed")
     if strictness not in STRICTNESSES:
         raise LabError(f"no strictness {strictness!r}{did_you_mean(strictness, STRICTNESSES)}")
-    drivers = drivers_asked(driver)
+    arms, drivers = arms_asked(driver, scaffolds)
     limits = limits_asked(limits)
     executor = check_executor(executor)
     if strictness == "original" and any(case.taxonomy != "ladder" for case in cases):
@@ -230,7 +237,6 @@ def prepare(
     check_tools(placed)
     check_states(placed)
     level = check_sandboxes(placed)
-    arms = [Arm(loaded.name, loaded.model) for loaded in drivers]
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)

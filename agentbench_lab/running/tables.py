@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from agentbench_lab.cases import Case
@@ -99,7 +100,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         False,
         record.working_s,
         len(record.attempts),
-        1,
+        record.width,
         [check.detail or check.name for check in verdict.checks if check.gates and not check.passed],
         said.notes[-1] if said.notes else None,
         None,
@@ -109,7 +110,15 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
 def _attempts(record: Record) -> list[tuple[Any, ...]]:
     row = record.row
     return [
-        (row.suite, row.case_id, *_arm(record), number, tried.end, *usage_values(tried.usage, tried.wall_s))
+        (
+            row.suite,
+            row.case_id,
+            *_arm(record),
+            number,
+            tried.end,
+            *usage_values(tried.usage, tried.wall_s),
+            _json(msgspec.to_builtins(tried.workers)) if tried.workers else None,
+        )
         for number, tried in enumerate(record.attempts, start=1)
     ]
 
@@ -123,7 +132,7 @@ def _calls(record: Record) -> list[tuple[Any, ...]]:
             *_arm(record),
             len(record.attempts),
             step,
-            0,
+            call.worker,
             call.name,
             _json(call.input),
             call.status,

@@ -24,6 +24,7 @@ from agentbench_lab.drivers.base import (
     OutOfTime,
     as_transcript,
     checked_usage,
+    ended,
 )
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
@@ -31,7 +32,8 @@ from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.transcripts import MESSAGES_LIMIT, Stop, Transcript, Usage
+from agentbench_lab.scaffolds import outcome_of
+from agentbench_lab.transcripts import Stop, Transcript, Usage, Worker
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
@@ -46,11 +48,12 @@ _LATE_S = 0.05
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """One try of a trial: how it ended, what it used, and its seconds by the wall clock."""
+    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had."""
 
     end: Stop
     usage: Usage
     wall_s: float
+    workers: tuple[Worker, ...] = ()
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -70,6 +73,7 @@ class Record(Struct, frozen=True, gc=False):
     traceback: str = ""
     stdout: str = ""
     stderr: str = ""
+    width: int = 1
 
 
 class Retries(Struct, frozen=True):
@@ -91,6 +95,7 @@ class _Tried(Struct):
     waited_s: float
     trace: str
     again: InfrastructureError | None
+    workers: tuple[Worker, ...] = ()
 
 
 class Job:
@@ -186,7 +191,7 @@ class Job:
         self._began = time.perf_counter()
         wall_s = self.limits.wall_s
         self.deadline = NO_LIMIT if wall_s is None else time.monotonic() + wall_s
-        self._context.deadline = self.deadline
+        self._context.deadline, self._context.attempt = self.deadline, len(self._earlier) + 1
         if self.watch is not None:
             self.watch(wall_s)
 
@@ -223,7 +228,7 @@ class Job:
     async def _within(self, returned: Awaitable[Any]) -> Any:
         """What the driver's awaitable gives, within the limit."""
         wall_s = self.limits.wall_s
-        task = asyncio.ensure_future(_outcome(returned))
+        task = asyncio.ensure_future(outcome_of(returned))
         done, _ = await asyncio.wait({task}, timeout=wall_s)
         late = 0.0 if wall_s is None else time.monotonic() - self.deadline
         if not done and late > _LATE_S:
@@ -299,16 +304,22 @@ class Job:
         ledger = self._toolbox.close()
         # what the control tools were told was delivered, however the attempt ended
         transcript = ended(transcript, self._toolbox)
-        spent = self._context.spent
-        if usage is None:
-            usage = transcript.usage if transcript.usage != _UNKNOWN else spent
+        context = self._context
+        crew = context.crew
+        if crew is not None:
+            # a scaffold cannot forget a worker: its own account of the usage is not asked for
+            usage = context.spent
+        elif usage is None:
+            usage = transcript.usage if transcript.usage != _UNKNOWN else context.spent
         over = self._context.over(usage)
         if (self._toolbox.spent or over) and transcript.stop not in ("budget", "timeout", "driver_error"):
             notes = (*transcript.notes, over) if over else transcript.notes
             transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget", notes=notes)
             again = None
         self.deadline = NO_LIMIT
-        return _Tried(transcript, usage, ledger, wall_s, self._context.waited_s, trace, again)
+        workers = () if crew is None else crew.workers(transcript.stop)
+        waited_s = context.waited_s + (0.0 if crew is None else sum(crew.waited.values()))
+        return _Tried(transcript, usage, ledger, wall_s, waited_s, trace, again, workers)
 
     def _failed(self, error: BaseException) -> _Tried:
         """What an attempt came to that ended with an error."""
@@ -316,12 +327,12 @@ class Job:
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
-            ended = self._out_of_time()
-            notes = (*(_kept(str(note)) for note in error.notes), *ended.notes)
+            stopped = self._out_of_time()
+            notes = (*(_kept(str(note)) for note in error.notes), *stopped.notes)
             usage = None if error.usage is None else checked_usage(error.usage)
             if usage is not None and self._context.spent != _UNKNOWN:
                 usage = self._context.spent + usage
-            return self._tried(msgspec.structs.replace(ended, notes=notes), "", usage=usage)
+            return self._tried(msgspec.structs.replace(stopped, notes=notes), "", usage=usage)
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
@@ -331,7 +342,11 @@ class Job:
             spent = self._context.spent
             usage = spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
+            crew = self._context.crew
             silent = not self._toolbox.ledger and not (usage.output or 0) and not (spent.output or 0)
+            silent = silent and not (
+                crew is not None and any(w.stop in ("done", "refused") for w in crew.ended)
+            )
             if error.usage is not None and spent != _UNKNOWN:
                 usage = spent + usage
             return self._tried(stopped, "", usage=usage, again=error if silent else None)
@@ -374,10 +389,11 @@ class Job:
             last.ledger,
             wall_s,
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
-            tuple([Attempt(tried.transcript.stop, tried.usage, tried.wall_s) for tried in tries]),
+            tuple([Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers) for each in tries]),
             redact(last.trace),
             redact(self._said.text("stdout")),
             redact(self._said.text("stderr")),
+            case.task.width,
         )
 
 
@@ -464,42 +480,6 @@ def _only_in(process: int) -> None:
     """A driver may fork; the child that comes back from it is no second runner, and ends here."""
     if os.getpid() != process:
         os._exit(0)
-
-
-async def _outcome(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    """What an awaitable came to; an error as a value, since SystemExit in a task would end the whole loop."""
-    try:
-        return await returned, None
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        return None, error
-
-
-def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
-    """What the control tools were told counts like what the transcript says."""
-    ending = toolbox.ending
-    if not ending.used and not transcript.messages:
-        return transcript
-    changes: dict[str, Any] = {}
-    if ending.refused is not None:
-        changes["refused"] = True
-        if not transcript.notes and ending.refused:
-            changes["notes"] = (ending.refused,)
-    if ending.answered and transcript.answer is None:
-        changes["answer"] = ending.answer
-        changes["status"] = transcript.status or ending.status
-    if ending.goal is not None and transcript.inferred_goal is None:
-        changes["inferred_goal"] = ending.goal
-    if ending.reject:
-        changes["refused"] = changes["reject"] = True
-    if ending.ambiguous is not None and transcript.ambiguous_goals is None:
-        changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
-    if transcript.messages and len(msgspec.json.encode(transcript.messages)) > MESSAGES_LIMIT:
-        changes["messages"] = ("the dialogue is longer than what is kept",)
-    if changes.get("refused") and transcript.stop == "done":
-        changes["stop"] = "refused"
-    return msgspec.structs.replace(transcript, **changes) if changes else transcript
 
 
 def _without_secrets(transcript: Transcript) -> Transcript:

@@ -17,6 +17,7 @@ from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Capability, Effect, Goal, Registry
+from agentbench_lab.worlds.rounds import BudgetSpent, Rounds
 from agentbench_lab.worlds.seen import Seen
 
 INPUT_LIMIT = 100_000
@@ -85,7 +86,9 @@ class World(Protocol):
 
 
 class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call that reached the toolbox: what was asked, what came of it, and which preconditions held."""
+    """One call that reached the toolbox: what was asked, what came of it, and which preconditions held.
+
+    `worker` is the number of the worker that called, 0 where there is only one agent."""
 
     name: str
     input: Any
@@ -99,6 +102,7 @@ class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
     changes: bool = False
     diff: Any = None
     empty: bool | None = None
+    worker: int = 0
 
     @property
     def found_nothing(self) -> bool:
@@ -167,10 +171,6 @@ CONTROL_TOOLS = (
     ),
 )
 _CONTROL = {tool.name: compile_schema(tool.input_schema) for tool in CONTROL_TOOLS}
-
-
-class BudgetSpent(Exception):
-    """The trial's limit of tool calls is used up; the trial ends as `budget`."""
 
 
 class Toolbox:
@@ -282,10 +282,17 @@ class Toolbox:
                     kept = plain(arguments)
                 except NotJson:
                     kept = _described(arguments, TEXT_LIMIT)
-                self._rows.append(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+                self._keep(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
                 raise
-            self._rows.append(row)
+            self._keep(row)
             return Observation(row.status, row.text, plain(value))
+
+    def _keep(self, row: LedgerRow) -> None:
+        self._rows.append(row)
+
+    def desk(self, worker: int, names: Sequence[str] | None = None, *, rounds: Rounds | None = None) -> Desk:
+        """A view on this toolbox for one of several workers: see Desk. `names` are the tools it is given (None: all)."""
+        return Desk(self, worker, self.names if names is None else names, rounds)
 
     def _run(self, name: str, input: Any) -> tuple[LedgerRow, Any]:
         """The row of a call, and the value that it gives back."""
@@ -344,7 +351,7 @@ class Toolbox:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
         text = "the task has ended"
         if name not in _CONTROL or name in self._declared:
-            self._rows.append(LedgerRow(name, _described(input, TEXT_LIMIT), "protocol_error", text=text))
+            self._keep(LedgerRow(name, _described(input, TEXT_LIMIT), "protocol_error", text=text))
         return Observation("protocol_error", text)
 
     def _control(self, name: str, input: Any) -> Observation:
@@ -374,6 +381,76 @@ class Toolbox:
         return Observation("ok", "noted")
 
 
+class Desk(Toolbox):
+    """The toolbox as one of several workers sees it: the same world, limit and ledger, an ending of its own.
+
+    Its rows carry the worker's number; `ledger` is what this worker has called. It has the tools that it is given, and
+    no other is declared for it. With `rounds` its calls wait for their turn among the workers side by side.
+    """
+
+    def __init__(self, whole: Toolbox, worker: int, names: Sequence[str], rounds: Rounds | None) -> None:
+        odd = [name for name in names if name not in whole.names]
+        if odd:
+            raise ValueError(f"a worker was given {odd[0]!r}, which the task does not declare")
+        self._whole: Toolbox = whole
+        self._world, self._registry, self._limit = whole._world, whole._registry, whole._limit
+        self._lock, self._rows = whole._lock, whole._rows
+        self._declared = frozenset(names)
+        self._worker, self._rounds, self._left = worker, rounds, False
+        self.names = tuple(names)
+        self.ending = Ending()
+
+    @property
+    def ledger(self) -> tuple[LedgerRow, ...]:
+        """What this worker has called so far, in copies."""
+        return tuple(_read_row(_write_row(row)) for row in self._rows if row.worker == self._worker)
+
+    def desk(self, worker: int, names: Sequence[str] | None = None, *, rounds: Rounds | None = None) -> Desk:
+        return self._whole.desk(worker, self.names if names is None else names, rounds=rounds)
+
+    def call(self, name: str, input: Any = None) -> Observation:
+        if self._rounds is None or (name in _CONTROL and name not in self._declared):
+            return super().call(name, input)
+        with self._rounds.turn(self._worker):
+            return super().call(name, input)
+
+    def close(self) -> tuple[LedgerRow, ...]:
+        """The worker is through: what it left behind calls nothing from now on. The world and the others go on."""
+        self._left = True
+        return tuple(row for row in self._rows if row.worker == self._worker)
+
+    def release(self) -> None:
+        """The world is the trial's to give back."""
+
+    def seen(self, expect: Expect) -> Seen | None:
+        return self._whole.seen(expect)
+
+    def _keep(self, row: LedgerRow) -> None:
+        self._rows.append(msgspec.structs.replace(row, worker=self._worker))
+
+    # what the trial as a whole knows
+
+    @property
+    def _open(self) -> bool:  # type: ignore[override]
+        return self._whole._open and not self._left
+
+    @property
+    def spent(self) -> bool:
+        return self._whole.spent
+
+    @spent.setter
+    def spent(self, value: bool) -> None:
+        self._whole.spent = value
+
+    @property
+    def fault(self) -> str:
+        return self._whole.fault
+
+    @fault.setter
+    def fault(self, value: str) -> None:
+        self._whole.fault = value
+
+
 def _size(arguments: Any) -> int:
     """About the bytes of the arguments; short ones are not measured."""
     few = type(arguments) is dict and len(arguments) < 32
@@ -399,6 +476,7 @@ def _described(value: Any, most: int) -> str:
 __all__ = [
     "CONTROL_TOOLS",
     "BudgetSpent",
+    "Desk",
     "Ending",
     "Fact",
     "LedgerRow",

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, load_driver
+from agentbench_lab.drivers.base import Context, OutOfTime
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import Interrupted, evaluate
+from agentbench_lab.transcripts import Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..doing import some, write_driver, write_suite
@@ -135,7 +136,7 @@ class Fails:
 
 def test_a_close_that_fails_loses_no_run(tmp_path: Path) -> None:
     driver = Fails()
-    run = evaluate(write_suite(tmp_path, some(0)), driver, save_run=False)
+    run = evaluate(write_suite(tmp_path, some(0)), driver, scaffolds=["once", "linear"], save_run=False)
     assert isinstance(run, Run) and run.card.complete and driver.closed == 1
 
 
@@ -151,9 +152,6 @@ def test_it_is_called_when_the_run_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_keeps_its_time_itself_ends_as_timeout(tmp_path: Path) -> None:
-    from agentbench_lab.drivers.base import OutOfTime
-    from agentbench_lab.transcripts import Usage
-
     seen = []
 
     def keeps(task: Task, tools: Toolbox, ctx: Context) -> Any:
@@ -167,4 +165,3 @@ def test_a_driver_that_keeps_its_time_itself_ends_as_timeout(tmp_path: Path) -> 
     assert (row.verdict.outcome, row.produced.why) == ("timeout", "out of time after 9 s")
     assert (trial["tokens_fresh_input"], trial["tokens_output"], trial["cost_micros"]) == (4, 5, 6)
     assert seen[0][0] == 9 and seen[0][1] < float("inf")
-    assert load_driver(keeps).close() is None

@@ -145,6 +145,14 @@ class Child:
                 if len(self._out) > LINE_LIMIT:
                     return
 
+    def discard(self) -> bool:
+        """Throw away what is there; False where it stands in the middle of a line, whose rest would come later."""
+        self.look()
+        whole = not self._out or self._out.endswith(b"\n")
+        self._out.clear()
+        self._looked = 0
+        return whole
+
     def _turn(self, deadline: float) -> bool:
         """Wait for something to read or write, and do it; whether there was something. Raises Late."""
         until = deadline if self._died is None else min(deadline, self._died + STRAY_S)

@@ -275,9 +275,10 @@ class Command:
                 done = talk.run(task, tools, ctx, deadline)
                 kept = talk.reusable
                 return done
-            except command_jsonl.LeftBefore:
-                # a program that takes one task at a time and goes: it is begun again, once
+            except command_jsonl.LeftBefore as why:
+                # as one that takes a single task and goes; a fresh one is judged by what it does
                 fresh = True
+                said.again(str(why))
             finally:
                 if kept and child in self._live:
                     self._idle.append(child)
@@ -292,9 +293,10 @@ class Command:
                 child = self._idle.pop()
             except IndexError:
                 return None
-            child.said = said.hear
-            child.look()
-            if not child.gone and _emptied(child.folder, self.program.here):
+            # what it said after its last trial is nobody's
+            child.said = _nobodys
+            if child.discard() and not child.gone and _emptied(child.folder, self.program.here):
+                child.said = said.hear
                 return child
             self._end(child)
 
@@ -387,6 +389,10 @@ class Command:
         child.end()
         self._live.discard(child)
         shutil.rmtree(child.folder, ignore_errors=True)
+
+
+def _nobodys(chunk: bytes) -> None:
+    """Takes what no trial has said."""
 
 
 def _deadline(ctx: Context) -> float:

@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LeftBefore(Exception):
-    """A worker went, without an error, before it said anything about the task."""
+    """A worker that had trials before is no good for this one, about which it has said nothing yet; the text says why."""
 
 
 class _Wrong(Exception):
@@ -72,7 +72,6 @@ class Talk:
                 message = self._next(deadline)
                 if message is None:
                     return self._failed(self._ended())
-                self._heard = True
                 if "call" in message:
                     self._send({"result": self._called(message["call"], tools)})
                 elif "final" in message:
@@ -85,6 +84,9 @@ class Talk:
             code = self._child.end()
             raise OutOfTime(*self._noted(how(code))) from None
         except (TooLong, _Wrong) as error:
+            if self._strict and not self._heard:
+                # it may be what was left of another trial, or begin with that
+                raise LeftBefore(f"it was begun again, since it wrote {error}") from None
             return self._failed(f"wrote {error}")
         except Nonsense as error:
             return self._failed(str(error))
@@ -117,6 +119,8 @@ class Talk:
             raise _Wrong(f"a line that is no JSON: {error}") from None
         kinds = [kind for kind in KINDS if kind in message]
         ours = message.get("id")
+        if ours is not None and ours != self._id and self._strict:
+            return None  # another trial's, and nothing of this one's
         if (ours is None and self._strict) or (ours is not None and ours != self._id):
             self._said.noise(line)
             return None
@@ -133,6 +137,7 @@ class Talk:
             if key not in ("id", kinds[0]):
                 raise _Wrong(f"a {kinds[0]} with the key {key!r} beside it")
         self._named = self._named and ours is not None
+        self._heard = True
         return message
 
     # ---- messages
@@ -172,7 +177,7 @@ class Talk:
         """Why there is no further line. Raises LeftBefore."""
         code = self._child.end(time.monotonic() + DYING_S)
         if self._strict and not self._heard and code == 0:
-            raise LeftBefore
+            raise LeftBefore("it was begun again, since it had gone")
         if code is None:
             return f"closed its stdout without a final line, and went on; {how(code)}"
         return f"ended without a final line: {how(code)}"

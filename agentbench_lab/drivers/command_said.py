@@ -19,6 +19,7 @@ class Said:
         self._out, self._err = bytearray(), bytearray()
         self._tail = b""
         self.skipped = 0
+        self._again = ""
 
     def hear(self, chunk: bytes) -> None:
         """More of stderr."""
@@ -54,11 +55,14 @@ class Said:
             text = text.replace(secret, "«redacted»")
         return text
 
+    def again(self, why: str) -> None:
+        """The program was begun once more within the trial."""
+        self._again = self.clean(why)
+
     def notes(self) -> tuple[str, ...]:
-        if not self.skipped:
-            return ()
         lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
-        return (f"{lines} on stdout that are no message were skipped",)
+        skipped = f"{lines} on stdout that are no message were skipped" if self.skipped else ""
+        return tuple(filter(None, (self._again, skipped)))
 
 
 def how(code: int | None) -> str:

@@ -62,6 +62,9 @@ def moody(id: str, task: dict) -> None:
         case "a late final without an id":
             act(id, task)
             write(b'{"final": {"refused": true}}\n')
+        case "half a line too many":
+            act(id, task)
+            write(b'{"final": {"refu')
         case "a long call":
             call(id, input={"symbol": "x" * 2_000_000})
             assert read()["result"]["status"] == "malformed"

@@ -131,6 +131,7 @@ MOODS: dict[str, tuple[str, str]] = {
     "one final too many": ("correct_calls", ""),
     "a late final": ("correct_calls", ""),
     "a late final without an id": ("correct_calls", ""),
+    "half a line too many": ("correct_calls", ""),
     "a long call": ("hallucinated_call", ""),
     "a long final": ("driver_error", "at most 500000 are kept"),
     "an endless line": ("driver_error", "wrote a line of more than 4000000 bytes"),
@@ -184,6 +185,14 @@ def test_what_it_says_beside_its_messages_is_kept_with_the_trial(tmp_path: Path)
     assert "exit 3; its last words: ValueError: no" in str(crashed["notes"])
     (flood,) = evaluate(suite, moody("floods stderr"), save_run=False).transcripts.to_pylist()
     assert len(flood["stderr"]) == 20_000
+
+
+def test_what_it_says_after_a_trial_is_no_other_trials(tmp_path: Path) -> None:
+    """Neither its meaning nor its text, whenever it comes."""
+    for mood in ("one final too many", "a late final"):
+        run = evaluate(write_suite(tmp_path, some(0)), moody(mood), trials=4, save_run=False)
+        kept = {row["stdout"] for row in run.transcripts.to_pylist() if row["case_id"] == "t0-order"}
+        assert kept <= {None, ""}
 
 
 def test_a_crash_costs_one_trial_and_one_start(tmp_path: Path) -> None:

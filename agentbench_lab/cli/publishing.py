@@ -121,6 +121,7 @@ def drivers() -> None:
         about = (loaded.function.__doc__ or "").strip().splitlines() or [""]
         line = f"{name:12} {loaded.evidence:10} {about[0]}"
         say(click.wrap_text(line, WIDTH, subsequent_indent=" " * 24))
+    say("Any program: command:ARGV, lines of JSON over its stdin and stdout.")
     say("Your own: package.module:name, a function of (task, tools, ctx).")
 
 

@@ -204,10 +204,12 @@ def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float
     if stop == "timeout":
         said.printed(out)
         raise OutOfTime(*notes, usage=usage)
+    # what it prints is its answer, and in a conversation its turn; where it has answered already, it is words beside that
+    answers = stop == "done" and bool(text.strip()) and not tools.answered
     return Transcript(
         calls=tuple(tools.done),
-        answer=None if tools.answered or stop != "done" or not text.strip() else text.strip(),
-        text=text,
+        answer=text.strip() if answers else None,
+        text="" if answers else text,
         refused=stop == "refused",
         terminated=stop in ("done", "refused"),
         stop=stop,

@@ -75,3 +75,18 @@ def test_what_fails_when_nothing_is_done_fails_here_too(agentd: Path) -> None:
     for name in ("bfcl_smoke", "tau2_smoke", "swe_smoke"):
         run = evaluate(load_cases(agentd / f"{name}.jsonl"), driver, save_run=False)
         assert not any(row.verdict.solved for row in run.product)
+
+
+def test_a_conversation_is_as_its_scorecard_says(agentd: Path) -> None:
+    """The program on both sides: 34 and 34 tokens of the agent, 16 of the user between."""
+    pytest.importorskip("agentbench_lab.conversation")
+    card = json.loads((agentd / "reference" / "scorecard.tau2_convo_smoke.json").read_text(encoding="utf-8"))
+    (task,) = card["tasks"]
+    both = DRIVER.replace("{native}", "once")
+    suite = load_cases(agentd / "tau2_convo_smoke.jsonl", users=True)
+    run = evaluate(suite, both, user=both, save_run=False)  # type: ignore[call-arg]
+    (row,) = run.trials.to_pylist()
+    assert (row["solved"], row["tool_calls"]) == (task["pass_at_1"], task["mean_tool_calls"])
+    used = json.loads(row["extra"])["user"]["usage"]
+    agents, users = row["tokens_fresh_input"] + row["tokens_output"], used["fresh_input"] + used["output"]
+    assert (agents, users, agents + users) == (68, 16, task["mean_tokens"])

@@ -1,7 +1,8 @@
 """A program beside the trial: its three pipes, read and written as long as somebody waits, and an end that holds.
 
 It leads a session of its own, so that what it starts ends with it. A keeper, one small shell for each process of ours,
-ends the programs of a process that was killed before it could: it learns of that from the end of its own stdin.
+ends the programs of a process that was killed before it could, and removes their folders: it learns of that from the
+end of its own stdin.
 
 This is no sandbox: what makes a session of its own leaves the group.
 """
@@ -10,9 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -282,15 +286,20 @@ def _handle(pid: int) -> int:
 # ---- the keeper
 
 _KEEP = """
-live=" "
-while read -r what group; do
+set -f
+live=" " folders=" "
+while read -r what name; do
   case $what in
-    +) live="$live$group " ;;
-    -) live="${live%% $group *} ${live#* $group }" ;;
+    +) live="$live$name " ;;
+    -) live="${live%% $name *} ${live#* $name }" ;;
+    folder) folders="$folders$name " ;;
+    gone) folders="${folders%% $name *} ${folders#* $name }" ;;
   esac
 done
 for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
+for folder in $folders; do rm -rf -- "$folder"; done
 """
+_NAME = re.compile(r"/[A-Za-z0-9_./-]+/agentbench-lab-[A-Za-z0-9_]+")
 
 
 class _Keeper:
@@ -308,6 +317,11 @@ class _Keeper:
     def drop(self, group: int) -> None:
         """A group that has ended."""
         self._tell(b"- %d\n" % group)
+
+    def folder(self, path: Path, *, gone: bool = False) -> None:
+        """A folder of ours to be removed with this process, or one that is gone. Of an odd name it stays."""
+        if _NAME.fullmatch(str(path)):
+            self._tell(f"{'gone' if gone else 'folder'} {path}\n".encode())
 
     def _tell(self, line: bytes) -> None:
         with self._lock:
@@ -337,4 +351,18 @@ class _Keeper:
 
 _keeper = _Keeper()
 
-__all__ = ["LEAVE_S", "LINE_LIMIT", "Child", "Late", "TooLong"]
+
+def make_folder() -> Path:
+    """An empty folder that goes with this process, unless `remove_folder` does it before."""
+    made = Path(tempfile.mkdtemp(prefix="agentbench-lab-"))
+    _keeper.folder(made)
+    return made
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove it with all that is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _keeper.folder(folder, gone=True)
+
+
+__all__ = ["LEAVE_S", "LINE_LIMIT", "Child", "Late", "TooLong", "make_folder", "remove_folder"]

@@ -24,7 +24,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ from msgspec import Struct
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers import command_agentd, command_jsonl
 from agentbench_lab.drivers.base import Context
-from agentbench_lab.drivers.child import LEAVE_S, Child
+from agentbench_lab.drivers.child import LEAVE_S, Child, make_folder, remove_folder
 from agentbench_lab.drivers.command_said import Said
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript
@@ -257,7 +256,7 @@ class Command:
         if bridge is not None:
             bridge.close()
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
     # ---- one process for many trials
 
@@ -365,7 +364,7 @@ class Command:
         with self._lock:
             self._own()
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="agentbench-lab-"))
+                self._folder = make_folder()
             self._count += 1
             folder = self._folder / str(self._count)
         folder.mkdir()

@@ -398,6 +398,10 @@ def test_nothing_is_left_when_the_run_is_over(tmp_path: Path) -> None:
         assert [row.verdict.outcome for row in run.product] == ["correct_calls"] * 4
         assert alive(str(tmp_path)) == []
     made.close()
+    run = evaluate(suite, f"command:{program(tmp_path, WHERE)}", save_run=False)
+    for kept in run.transcripts.to_pylist():
+        where = Path(kept["notes"][-1])
+        assert where.parent.name.startswith("agentbench-lab-") and not where.parent.exists()
 
 
 LAB = """
@@ -421,15 +425,23 @@ def test_it_ends_with_the_process_that_began_it_however_that_ends(tmp_path: Path
     mark = f"5{os.getpid()}"
     agent = program(tmp_path, f"#!/bin/sh\nsleep {mark} &\nwait\n")
     code = LAB.format(root=str(ROOT), text=str(agent))
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as lab:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    env = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=env) as lab:
         until = time.monotonic() + 20
         while not alive(f"sleep {mark}"):
             assert time.monotonic() < until and lab.poll() is None
             time.sleep(0.02)
-        time.sleep(0.1)
+        assert len(list(folder.glob("agentbench-lab-*"))) == 1
+        time.sleep(0.1)  # it is noted once it has begun
         lab.kill()
     assert gone(f"sleep {mark}")
     assert gone(str(agent))
+    until = time.monotonic() + 5
+    while list(folder.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_it_can_be_sent_to_other_processes(tmp_path: Path) -> None:

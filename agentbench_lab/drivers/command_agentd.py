@@ -200,7 +200,7 @@ def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float
     notes = heard.notes() if stop == "done" else _noted(heard, said, f"{why} ({how(code)})")
     if stop == "infrastructure_error":
         raise InfrastructureError("; ".join(notes), usage=usage)
-    text = out.decode(errors="replace")
+    text = said.clean(out.decode(errors="replace"))
     if stop == "timeout":
         said.printed(out)
         raise OutOfTime(*notes, usage=usage)

@@ -155,6 +155,8 @@ class Talk:
         return {"status": seen.status, "text": seen.text, "value": seen.value}
 
     def _final(self, final: Any) -> Transcript:
+        if self._said.secrets:
+            final = json.loads(self._said.clean(json.dumps(final, ensure_ascii=False)))
         if isinstance(final, dict) and "calls" not in final:
             # who claims nothing has done what it was seen to do
             final = {**final, "calls": [{"name": call.name, "input": call.input} for call in self._done]}

@@ -319,6 +319,11 @@ def test_it_is_given_little_of_the_environment(tmp_path: Path, monkeypatch: pyte
     given = names(f"command[env=MARKED_SECRET]:{agent}")
     assert {"MARKED_SECRET", "«redacted»"} <= given
     assert "ANOTHER_ONE" not in given
+    tells = program(tmp_path, WHERE.replace("$PWD", "$MARKED_SECRET"), "tells.sh")
+    said = evaluate(suite, f"command[env=MARKED_SECRET]:{tells}", save_run=False)
+    assert "k-123456" not in str(said.transcripts.to_pylist()) and "«redacted»" in str(
+        said.transcripts.to_pylist()
+    )
 
 
 def test_the_task_says_all_that_a_driver_may_know_and_no_more(tmp_path: Path) -> None:

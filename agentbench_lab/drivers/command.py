@@ -125,7 +125,28 @@ def _found(word: str) -> str:
         raise LabError(
             f"command: {word!r} is not executable; make it so (chmod +x), or name what runs it first"
         )
+    _check_start(path, word)
     return str(path.absolute())
+
+
+def _check_start(path: Path, word: str) -> None:
+    """Whether the system can start a script: it names what runs it, and that is there."""
+    try:
+        with open(path, "rb") as opened:
+            head = opened.read(256)
+    except OSError:
+        return  # it may be run and not read
+    if head.startswith(b"#!"):
+        runs = head[2:].split(b"\n")[0].split()
+        named = os.fsdecode(runs[0]) if runs else ""
+        if not Path(named).is_file():
+            raise LabError(
+                f"command: {word!r} is run by {named!r}, by its first line, and there is no such program"
+            )
+    elif head and b"\0" not in head:
+        raise LabError(
+            f"command: {word!r} is a text whose first line names no program (#!); name what runs it first"
+        )
 
 
 def _in_full(word: str) -> str:
@@ -305,8 +326,9 @@ class Command:
         child = self._start(said)
         try:
             done = command_jsonl.Talk(child, said, strict=False).run(task, tools, ctx, deadline)
-            # it may have something to put in order
-            child.leave(min(deadline, time.monotonic() + LEAVE_S))
+            if done.stop != "driver_error":
+                # it may have something to put in order
+                child.leave(min(deadline, time.monotonic() + LEAVE_S))
             return done
         finally:
             self._end(child)

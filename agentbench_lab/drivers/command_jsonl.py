@@ -79,7 +79,7 @@ class Talk:
                 elif "spend" in message:
                     ctx.spend(_usage(message["spend"]))
                 else:
-                    raise _infrastructure(message["failed"])
+                    raise _infrastructure(message["failed"], self._said)
         except Late:
             code = self._child.end()
             raise OutOfTime(*self._noted(how(code))) from None
@@ -219,7 +219,7 @@ def _usage(given: Any) -> Usage:
     return as_transcript({"usage": given}).usage
 
 
-def _infrastructure(given: Any) -> InfrastructureError:
+def _infrastructure(given: Any, said: Said) -> InfrastructureError:
     """`{"failed": {"message": ..., "retry_after": seconds, "usage": {...}}}`: the other side failed the program."""
     if not isinstance(given, dict):
         given = {"message": str(given)}
@@ -227,7 +227,7 @@ def _infrastructure(given: Any) -> InfrastructureError:
     known = isinstance(retry, int | float) and not isinstance(retry, bool)
     usage = given.get("usage")
     return InfrastructureError(
-        str(given.get("message", "it says no more"))[:500],
+        said.clean(str(given.get("message", "it says no more")))[:500],
         retry_after=retry if known else None,
         usage=checked_usage(usage) if usage is not None else None,
     )

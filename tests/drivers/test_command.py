@@ -352,6 +352,8 @@ ASKED: dict[str, str] = {
     "command:agent.sh": "no program 'agent.sh' on PATH (did you mean './agent.sh'?)",
     "command:./agnt.sh": "there is no program './agnt.sh' (did you mean 'agent.sh'?)",
     "command:./plain.txt": "'./plain.txt' is not executable",
+    "command:./bare": "'./bare' is a text whose first line names no program (#!)",
+    "command:./odd": "'./odd' is run by '/no/such/thing', by its first line",
     "command:sh 'agent.sh": "no closing quotation",
     "command:sh agnt.sh": "there is no file 'agnt.sh' for sh to run (did you mean 'agent.sh'?)",
     "command[jsnl]:./agent.sh": "no option 'jsnl' (did you mean 'jsonl'?)",
@@ -369,6 +371,8 @@ def test_what_is_wrong_is_said_before_the_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program(tmp_path, "#!/bin/sh\n")
+    program(tmp_path, "echo\n", "bare")
+    program(tmp_path, "#!/no/such/thing -x\n", "odd")
     (tmp_path / "plain.txt").write_text("")
     with pytest.raises(LabError) as raised:
         load_driver(text)

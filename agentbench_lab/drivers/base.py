@@ -28,9 +28,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.errors import LabError, did_you_mean
@@ -56,6 +57,7 @@ BUILT_IN = {
 }
 MAKERS: dict[str, str] = {
     "command": "agentbench_lab.drivers.command:make",
+    "faulty": "agentbench_lab.drivers.faulty:make",
 }
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text. Of
 `name[options]:text` it takes all from the bracket on."""
@@ -119,6 +121,24 @@ class Seat(NamedTuple):
     wave: int
 
 
+class Step(Struct, frozen=True):
+    """A finished step of a scaffold: what came of it, and how many workers and waves there had been by then."""
+
+    came: tuple[Transcript, ...]
+    single: bool
+    workers: int
+    waves: int
+
+
+class Keeper(Protocol):
+    """Who keeps finished steps: those of earlier attempts by their keys, and which keys this attempt has come to."""
+
+    steps: dict[str, Step]
+    seen: dict[str, int]
+
+    def keep(self, key: str, step: Step) -> None: ...
+
+
 class Context:
     """What a driver may use beside its task and tools.
 
@@ -158,6 +178,7 @@ class Context:
         self._own = Usage()
         self._told = False
         self.crew: Crew | None = None
+        self.keeper: Keeper | None = None
         self._known: tuple[int, ...] = (0, 0, 0)
         self.waited_s = 0.0
         self._random: random.Random | None = None
@@ -190,6 +211,10 @@ class Context:
             self._told = True
         self._root._charge(known_figures(usage))
 
+    def carry(self, usage: Usage) -> None:
+        """What earlier attempts have used counts against the limits, and is no part of what this one has."""
+        self._known = tuple(a + b for a, b in zip(self._known, known_figures(usage), strict=True))
+
     def _charge(self, figures: Sequence[int]) -> None:
         """Count known figures against the limits, which all workers of the trial share."""
         with self._lock:
@@ -205,9 +230,26 @@ class Context:
         self, key: str, function: Callable[[], Transcript | Sequence[Transcript]]
     ) -> Transcript | Sequence[Transcript]:
         """What the function gives: a transcript, or several. Under `durable` a step that is finished is on disk with
-        the world as it then was, and a trial that is begun again goes on behind it. Keys are the scaffold's own, each
-        used once in a trial."""
-        return function()
+        the world as it then was, and a trial that is begun again goes on behind it. Keys are the scaffold's own; one
+        that comes again is another step."""
+        keeper = self.keeper
+        if keeper is None:
+            return function()
+        number = keeper.seen[key] = keeper.seen.get(key, 0) + 1
+        key = f"{key} #{number}" if number > 1 else key
+        done = keeper.steps.get(key)
+        if done is not None:
+            crew = self.crew = self.crew or Crew()
+            crew.count, crew.waves = max(crew.count, done.workers), max(crew.waves, done.waves)
+            return done.came[0] if done.single else done.came
+        came = function()
+        single = isinstance(came, Transcript)
+        several = (came,) if isinstance(came, Transcript) else tuple(came)
+        if not all(isinstance(each, Transcript) for each in several):
+            raise Nonsense(f"step {key!r} gave something that is no transcript")
+        crew = self.crew or Crew()
+        keeper.keep(key, Step(several, single, crew.count, crew.waves))
+        return came
 
     @property
     def workers(self) -> int:

@@ -234,8 +234,10 @@ class Child:
         _keeper.drop(self.process.pid)
         self.code = code if went else None
         if self._open:
-            # what it said last; a stray helper may hold the pipes for ever, and is not waited for
-            self.look()
+            # what it said last; a stray helper may hold the pipes for ever, and is not waited for. Whoever listens may
+            # have had enough, and the program is to be ended all the same
+            with contextlib.suppress(Exception):
+                self.look()
         for pipe in (self.process.stdout, self.process.stderr):
             assert pipe is not None
             pipe.close()

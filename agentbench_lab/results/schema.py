@@ -267,15 +267,20 @@ def check(grain: str, found: pa.Table) -> None:
             raise ValueError(f"{grain}: {field.name} has nulls")
 
 
+LATER: dict[str, tuple[str, ...]] = {"attempts": ("workers",)}
+"""Columns that came after the first version, which files written before lack."""
+
+
 def completed(grain: str, found: pa.Table) -> pa.Table:
-    """The table with the columns that files of an earlier version lack, each of them null throughout."""
+    """The table with the `LATER` columns where it lacks them, each of them null throughout."""
     schema = SCHEMAS[grain]
-    lacking = [field for field in schema if field.nullable and field.name not in found.column_names]
-    if not lacking:
-        return found
-    for field in lacking:
-        found = found.append_column(field, pa.nulls(found.num_rows, field.type))
-    return found.select([name for name in schema.names if name in found.column_names])
+    for name in LATER.get(grain, ()):
+        if name not in found.column_names:
+            field = schema.field(name)
+            found = found.add_column(
+                schema.get_field_index(name), field, pa.nulls(found.num_rows, field.type)
+            )
+    return found
 
 
 def data_dictionary() -> str:

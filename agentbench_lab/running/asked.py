@@ -206,6 +206,17 @@ def check_states(placed: Iterable[tuple[Case, World]]) -> None:
             raise LabError(f"{where}{case.id}: expects a state, and world {world.name!r} is a {world.kind}")
 
 
+def check_durable(placed: Iterable[tuple[Case, World]]) -> None:
+    """Every world can be put back as it was."""
+    for case, world in placed:
+        if not hasattr(world, "snapshot"):
+            where = f"{case.file}:{case.line}: " if case.line else ""
+            raise LabError(
+                f"{where}{case.id}: durable needs a world that can be put back as it was, and {world.name!r} is a "
+                f"{world.kind}"
+            )
+
+
 def level_asked(sandbox: str | Level) -> Level | None:
     """The level of the sandboxes that was asked for; None is the default one."""
     if isinstance(sandbox, Level):

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from agentbench_lab.cases import Limits
 from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
+from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Keeper, checkpoint_path
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.trial import Job, Record, Retries
@@ -35,9 +37,31 @@ class Kit:
         stamp: str,
         strictness: str,
         retries: Retries,
+        run: str = "",
     ) -> None:
         self.drivers, self.arms, self.worlds = tuple(drivers), tuple(arms), dict(worlds)
         self.limits, self.stamp, self.strictness, self.retries = limits, stamp, strictness, retries
+        self.run = run
+        self.checkpoints: Path | None = None
+        """Where durable trials keep what they have finished; `run` tells whether it is of this run."""
+
+    def keeper(self, spec: Spec) -> Keeper | None:
+        """Who keeps the steps of a trial; None where its arm is not durable."""
+        if self.checkpoints is None or not self.drivers[spec.arm].durable:
+            return None
+        path = checkpoint_path(self.checkpoints, spec.case.id, self.arms[spec.arm], spec.trial)
+        return Keeper(path, self.run)
+
+    def goes_on(self, spec: Spec) -> bool:
+        """Whether a trial whose process ended under it is begun again behind its last finished step."""
+        keeper = self.keeper(spec)
+        return keeper is not None and len(keeper.attempts) < MOST_ATTEMPTS
+
+    def forget(self, record: Record) -> None:
+        """A trial is over, and its record kept elsewhere."""
+        if self.checkpoints is not None:
+            row = record.row
+            checkpoint_path(self.checkpoints, row.case_id, row.arm, row.trial).unlink(missing_ok=True)
 
     def job(self, spec: Spec) -> Job:
         """A fresh job for one trial."""
@@ -50,12 +74,13 @@ class Kit:
             stamp=self.stamp,
             strictness=self.strictness,
             retries=self.retries,
+            keeper=self.keeper(spec),
         )
 
     def lost(self, spec: Spec) -> Job:
         """A job for the record of a trial whose world is gone with the process that ran it."""
         job = self.job(spec)
-        job.lost = True
+        job.lose()
         return job
 
     def jobs(self, specs: Iterable[Spec]) -> Iterator[Callable[[], Job]]:

@@ -125,6 +125,9 @@ def _lost(
     lost = worker.given[0]
     # a worker that is killed between two trials takes none along
     blamed = worker.begun or not worker.ended
+    if worker.begun and kit.goes_on(lost):
+        _replace(worker, running, left, packed, drop=0)
+        return
     _replace(worker, running, left, packed, drop=int(blamed))
     if blamed:
         sink(kit.lost(lost).died(f"the worker process died with exit code {code}"))

@@ -12,7 +12,8 @@ import pyarrow as pa
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import ProductRow, ledger_row, regrade, transcript_of, verdict_of
 from agentbench_lab.results.run import Run
-from agentbench_lab.running.trial import Attempt, Record
+from agentbench_lab.running.checkpoint import Attempt
+from agentbench_lab.running.trial import Record
 from agentbench_lab.transcripts import Usage, Worker
 
 Key = tuple[str, str, str, str | None, str, int]

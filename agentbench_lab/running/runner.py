@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,7 @@ from agentbench_lab.running.asked import (
     ScaffoldLike,
     arms_asked,
     caps_asked,
+    check_durable,
     check_rungs,
     check_sandboxes,
     check_states,
@@ -62,6 +66,7 @@ from agentbench_lab.running.asked import (
     world_name,
 )
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
+from agentbench_lab.running.checkpoint import FOLDER as CHECKPOINTS
 from agentbench_lab.running.engine import Engine, check_executor
 from agentbench_lab.running.engine import Run as RunSpecs
 from agentbench_lab.running.journal import Header, Journal, Settings, differences, read_journal
@@ -72,6 +77,7 @@ from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
 from agentbench_lab.running.records import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.trial import Record, Retries
+from agentbench_lab.values import digest
 from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
@@ -240,15 +246,8 @@ def prepare(
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)
-    kit = Kit(
-        drivers,
-        arms,
-        {case.id: of_case for case, of_case in placed},
-        limits=limits,
-        stamp=stamp,
-        strictness=strictness,
-        retries=retries_asked(retries),
-    )
+    if any(loaded.durable for loaded in drivers):
+        check_durable(placed)
     caps = caps_asked(caps)
     settings = Settings(
         suite.name,
@@ -260,6 +259,16 @@ def prepare(
         {case.id: (case.digest, of_case.digest) for case, of_case in placed},
         ladder,
         shard,
+    )
+    kit = Kit(
+        drivers,
+        arms,
+        {case.id: of_case for case, of_case in placed},
+        limits=limits,
+        stamp=stamp,
+        strictness=strictness,
+        retries=retries_asked(retries),
+        run=digest(msgspec.to_builtins(settings)),
     )
     options = {
         "group": list(words(group, "group")),
@@ -466,7 +475,7 @@ class Prepared:
             # what is there may have grown between planning and now: the lock's owner reads it again
             self._earlier = self._read_earlier()
             for file in self.folder.iterdir():
-                if _is_ours(file) and file.name != "run.lock":
+                if _is_ours(file) and file.name not in ("run.lock", CHECKPOINTS):
                     file.unlink(missing_ok=True)
             earlier = self._earlier
             whole = earlier is not None and earlier.finished and not earlier.regraded
@@ -515,6 +524,7 @@ class Prepared:
                     journal.add(record)
                 except OSError as error:
                     raise _JournalFails(error) from None
+            self.kit.forget(record)
             done[key_of(record.row)] = record
             spent.add(record)
             if progress is not None:
@@ -529,7 +539,7 @@ class Prepared:
                     run_specs(left, ended, spent.over)
 
         try:
-            with routed():
+            with routed(), self._checkpoints():
                 Engine(self.kit, self._executor, self._workers).run(rounds)
         except _JournalFails as fails:
             raise Incomplete(
@@ -551,6 +561,25 @@ class Prepared:
             raise Interrupted(run)
         return run
 
+    @contextmanager
+    def _checkpoints(self) -> Iterator[None]:
+        """A folder for what durable trials have finished: in the run's own, where one that goes on finds it."""
+        if not any(driver.durable for driver in self.kit.drivers):
+            yield
+        elif self.folder is None:
+            with tempfile.TemporaryDirectory(prefix="agentbench-", ignore_cleanup_errors=True) as folder:
+                self.kit.checkpoints = Path(folder)
+                yield
+        else:
+            self.kit.checkpoints = self.folder / CHECKPOINTS
+            self.kit.checkpoints.mkdir(exist_ok=True)
+            try:
+                yield
+            finally:
+                # only trials that are not over have left anything in it
+                with suppress(OSError):
+                    self.kit.checkpoints.rmdir()
+
     def _save(self, run: Run, journal: Journal) -> Run:
         assert self.folder is not None
         run = msgspec.structs.replace(run, path=self.folder)
@@ -563,6 +592,7 @@ class Prepared:
             ) from None
         if run.card.complete:
             journal.remove()
+            shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
         return run
 
     def _commit(self) -> str:
@@ -723,7 +753,9 @@ def _is_ours(file: Path) -> bool:
         "bench.json",
         *(f"{grain}.parquet" for grain in SCHEMAS),
     )
-    return file.name in ("run.lock", ".probe") or file.name.startswith(tuple(f".{name}." for name in whole))
+    return file.name in ("run.lock", ".probe", CHECKPOINTS) or file.name.startswith(
+        tuple(f".{name}." for name in whole)
+    )
 
 
 def make_folder(folder: Path, *, exist_ok: bool) -> None:

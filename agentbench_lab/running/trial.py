@@ -8,7 +8,7 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,14 +26,16 @@ from agentbench_lab.drivers.base import (
     checked_usage,
     ended,
 )
+from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
+from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
 from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.scaffolds import outcome_of
-from agentbench_lab.transcripts import Stop, Transcript, Usage, Worker
+from agentbench_lab.transcripts import Transcript, Usage, Worker
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 
@@ -45,15 +47,6 @@ LONGEST_WAIT_S = 600.0
 _UNKNOWN = Usage()
 _LATE_S = 0.05
 """How much later than asked an event loop wakes a trial before something must have blocked it."""
-
-
-class Attempt(Struct, frozen=True, gc=False):
-    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had."""
-
-    end: Stop
-    usage: Usage
-    wall_s: float
-    workers: tuple[Worker, ...] = ()
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -86,7 +79,8 @@ class Retries(Struct, frozen=True):
 
 
 class _Tried(Struct):
-    """What one attempt came to. `again` is the error that may be tried again."""
+    """What one attempt came to. `again` is the error that may be tried again; `crashed` that the driver broke, where
+    a durable trial goes on."""
 
     transcript: Transcript
     usage: Usage
@@ -96,6 +90,7 @@ class _Tried(Struct):
     trace: str
     again: InfrastructureError | None
     workers: tuple[Worker, ...] = ()
+    crashed: bool = False
 
 
 class Job:
@@ -104,7 +99,8 @@ class Job:
     `deadline` is when the attempt under way is out of time (by time.monotonic; infinite between attempts).
     `watch`, when set, is told the limit of each attempt as it begins, and None while the trial waits. `turn`, when set,
     is taken to judge: of many trials that end at once each is judged and its successor begun, before the next is.
-    `lost` says that the world is gone with the process that ran the trial.
+    `lost` says that the world is gone with the process that ran the trial. `keeper` keeps the steps of a durable one,
+    which may have begun in a process that is no more.
     """
 
     def __init__(
@@ -118,6 +114,7 @@ class Job:
         stamp: str,
         strictness: str,
         retries: Retries = Retries(),  # noqa: B008 - frozen
+        keeper: Keeper | None = None,
     ) -> None:
         case = spec.case
         self.spec = spec
@@ -138,7 +135,10 @@ class Job:
             else case.task
         )
         self.lost = False
-        self._earlier: list[_Tried] = []
+        self._over = False
+        self._keeper = keeper
+        self._earlier = [_before(attempt) for attempt in keeper.attempts] if keeper is not None else []
+        self._before_s = sum(tried.wall_s for tried in self._earlier)
         self._said = Said()
         self._started = self._began = time.perf_counter()
         self._fresh()
@@ -147,10 +147,17 @@ class Job:
 
     def run(self) -> Record:
         """Run the driver and judge what came of it; never raises for what the driver did."""
-        tried = self._attempt()
-        if tried.again is not None and self._retries.times:
-            tried = self._until_it_works(tried)
-        return self._record(tried)
+        if len(self._earlier) >= MOST_ATTEMPTS:
+            why = f"it was begun {len(self._earlier)} times and never ended"
+            never = Transcript(terminated=False, stop="driver_error", notes=(why,))
+            return self._record(self._tried(never, "", usage=Usage.zero()))
+        while True:
+            tried = self._attempt()
+            if tried.again is not None and self._retries.times:
+                tried = self._until_it_works(tried)
+            if not self._goes_on(tried):
+                return self._record(tried)
+            self._earlier.append(tried)
 
     async def run_async(self) -> Record:
         """The same for an async driver, on the running event loop."""
@@ -166,6 +173,9 @@ class Job:
 
     def abandon(self) -> Record:
         """The record of a trial that is left behind at its limit: what it did so far, judged as `timeout`."""
+        self._over = True
+        if self._keeper is not None:
+            self._keeper.over = True
         return self._record(self._tried(self._out_of_time(), ""))
 
     def died(self, why: str) -> Record:
@@ -173,6 +183,12 @@ class Job:
         return self._record(
             self._tried(Transcript(terminated=False, stop="driver_error", notes=(_kept(why),)), "")
         )
+
+    def lose(self) -> None:
+        """The world is gone with the process that ran the trial; its last attempt is still to be recorded."""
+        self.lost = True
+        if self._keeper is not None and self._keeper.under_way and self._earlier:
+            self._earlier.pop()
 
     # ---- attempts
 
@@ -183,6 +199,12 @@ class Job:
         self._context = Context(
             self._toolbox, self._task, seed=self.spec.seed, trial=self.spec.trial, limits=self.limits
         )
+
+    def _goes_on(self, tried: _Tried) -> bool:
+        """Whether a trial whose driver crashed is begun again behind its last finished step."""
+        if self._keeper is None or self._over or not tried.crashed or self._toolbox.fault:
+            return False
+        return len(self._earlier) + 1 < MOST_ATTEMPTS
 
     def _begin(self) -> None:
         if self._earlier:
@@ -200,6 +222,8 @@ class Job:
         process = os.getpid()
         with spoken_by(self._said):
             try:
+                if self._keeper is not None:
+                    self._keeper.begin(_attempts(self._earlier), self._toolbox, self._context)
                 returned = self.driver.start(self._task, self._toolbox, self._context)
                 _only_in(process)
                 if type(returned) is not Transcript and inspect.isawaitable(returned):
@@ -342,16 +366,25 @@ class Job:
             spent = self._context.spent
             usage = spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
-            crew = self._context.crew
-            silent = not self._toolbox.ledger and not (usage.output or 0) and not (spent.output or 0)
-            silent = silent and not (
-                crew is not None and any(w.stop in ("done", "refused") for w in crew.ended)
-            )
+            silent = self._silent(usage)
             if error.usage is not None and spent != _UNKNOWN:
                 usage = spent + usage
             return self._tried(stopped, "", usage=usage, again=error if silent else None)
         transcript, trace = _crashed(error)
-        return self._tried(transcript, trace)
+        tried = self._tried(transcript, trace)
+        tried.crashed = isinstance(error, Exception) and not isinstance(error, LabError)
+        return tried
+
+    def _silent(self, usage: Usage) -> bool:
+        """Whether no model has said anything and no tool was called, in what would be done again."""
+        rows, workers = (0, 0) if self._keeper is None else self._keeper.mark
+        context = self._context
+        if self._toolbox.called > rows:
+            return False
+        if context.crew is None:
+            return not (usage.output or 0) and not (context.spent.output or 0)
+        fresh = context.crew.ended[workers:]
+        return all(one.stop == "infrastructure_error" and not (one.usage.output or 0) for one in fresh)
 
     def _out_of_time(self) -> Transcript:
         wall_s = self.limits.wall_s
@@ -380,7 +413,7 @@ class Job:
         row = product_row(
             case, self._kept, self.arm, spec.trial, self.stamp, self.strictness, transcript, evidence, verdict
         )
-        wall_s = time.perf_counter() - self._started if self._earlier else last.wall_s
+        wall_s = self._before_s + time.perf_counter() - self._started if self._earlier else last.wall_s
         return Record(
             spec.place,
             row,
@@ -389,12 +422,22 @@ class Job:
             last.ledger,
             wall_s,
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
-            tuple([Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers) for each in tries]),
+            _attempts(tries),
             redact(last.trace),
             redact(self._said.text("stdout")),
             redact(self._said.text("stderr")),
             case.task.width,
         )
+
+
+def _attempts(tries: Sequence[_Tried]) -> tuple[Attempt, ...]:
+    return tuple([Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers) for each in tries])
+
+
+def _before(attempt: Attempt) -> _Tried:
+    """An attempt of a process that is no more."""
+    said = Transcript(terminated=False, stop=attempt.end)
+    return _Tried(said, attempt.usage, (), attempt.wall_s, 0.0, "", None, attempt.workers)
 
 
 def collect(

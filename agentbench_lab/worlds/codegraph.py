@@ -337,6 +337,12 @@ class CodeGraph:
         """The graph itself, for it never changes."""
         return self
 
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Nothing has changed."""
+
     def seen(self, expect: Expect) -> Seen | None:
         """Nothing: a graph never changes."""
         return None

@@ -28,6 +28,7 @@ from agentbench_lab.worlds.capabilities import Registry
 from agentbench_lab.worlds.process import Finished
 from agentbench_lab.worlds.sandbox_folder import Folder, Full, PathRefused
 from agentbench_lab.worlds.sandbox_levels import Level, Place, default_level, open_place
+from agentbench_lab.worlds.sandbox_pack import pack, unpack
 from agentbench_lab.worlds.sandbox_spec import (
     LIST_LIMIT,
     READ_LIMIT,
@@ -198,6 +199,23 @@ class Sandbox:
             rows.append(f"... and more than {LIST_LIMIT} entries, or folders nested too deeply")
         value = [{"path": e.path, "kind": e.kind, "size": e.size} for e in entries]
         return Ran(value, "\n".join(rows) or "(empty)")
+
+    # ---- putting it by
+
+    def snapshot(self) -> bytes:
+        """The work folder as it stands; empty when nobody has been in it. What is kept outside of it (/tmp) is not.
+
+        Raises Full when it holds more than its bounds let it.
+        """
+        if self._place is None:
+            return b""
+        bounds = self.spec.limits
+        return pack(self._place.folder, most_bytes=bounds.disk_mb << 20, most_entries=bounds.entries)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Put a fork's folder where this snapshot was taken."""
+        if snapshot:
+            unpack(self._opened().folder, snapshot)
 
     # ---- the end
 

@@ -180,6 +180,48 @@ class Folder:
             except (OSError, PathRefused) as error:
                 raise Full(f"{path}: {said(error) if isinstance(error, OSError) else error}") from None
 
+    # ---- putting back: names that are not there yet, each in a folder that is
+
+    def make(self, path: str, mode: int) -> None:
+        """Make a folder."""
+        with self._parent(path, last=False) as (at, name):
+            os.mkdir(name, mode, dir_fd=at)
+            fd = os.open(name, FOLDER, dir_fd=at)
+            try:
+                self._give(fd)
+            finally:
+                os.close(fd)
+
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link, wherever it points."""
+        with self._parent(path, last=False) as (at, name):
+            os.symlink(target, name, dir_fd=at)
+
+    def put(self, path: str, data: bytes, mode: int, mtime: float) -> None:
+        """Make a file with its mode and time."""
+        with self._parent(path, last=False) as (at, name):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            fd = os.open(name, flags, 0o600, dir_fd=at)
+            try:
+                write_all(fd, data)
+                self._settle(fd, mode, mtime)
+            finally:
+                os.close(fd)
+
+    def settle(self, path: str, mode: int, mtime: float) -> None:
+        """Give a folder its mode and time; it stays one that we can enter."""
+        with self._parent(path, last=False) as (at, name):
+            fd = os.open(name, FOLDER, dir_fd=at)
+            try:
+                self._settle(fd, mode | 0o700, mtime)
+            finally:
+                os.close(fd)
+
+    def _settle(self, fd: int, mode: int, mtime: float) -> None:
+        self._give(fd)
+        os.fchmod(fd, mode & 0o777)
+        os.utime(fd, (mtime, mtime))
+
     def close(self) -> None:
         """Give the descriptor back."""
         if self.fd >= 0:

@@ -6,6 +6,7 @@ along the changed path are copied, and nothing else. The paths that calls have t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,6 +92,15 @@ class StateWorld:
         other._first = other._state = self._state
         other._changed = ()
         return other
+
+    def snapshot(self) -> bytes:
+        """The state as it stands, and which paths of it have been touched."""
+        return json.dumps([self._state, self._changed]).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Put a fork of the same world where this snapshot was taken."""
+        self._state, changed = json.loads(snapshot)
+        self._changed = tuple(tuple(path) for path in changed)
 
     def run(self, name: str, input: dict[str, Any]) -> Ran:
         """Run one call. A call that fails has changed nothing, whichever of its effects it was that failed."""

@@ -60,7 +60,8 @@ class Ran(Struct, frozen=True, gc=False):
 class World(Protocol):
     """What tools act on. `fork` gives a trial a world of its own; a world that only reads may give itself.
 
-    A world that holds something outside this process has two methods more: `stop()` ends a call that is under way,
+    A world that can be put back as it was has `snapshot() -> bytes` and `restore(bytes)`, which a fork of the same world
+    takes. A world that holds something outside this process has two methods more: `stop()` ends a call that is under way,
     from any thread, and `close()` gives back what it holds.
     """
 
@@ -202,6 +203,11 @@ class Toolbox:
         return tuple(_read_row(_write_row(row)) for row in self._rows)
 
     @property
+    def called(self) -> int:
+        """How many rows the ledger has."""
+        return len(self._rows)
+
+    @property
     def registry(self) -> Registry:
         return self._registry
 
@@ -286,6 +292,26 @@ class Toolbox:
                 raise
             self._keep(row)
             return Observation(row.status, row.text, plain(value))
+
+    def snapshot(self) -> tuple[bytes, tuple[LedgerRow, ...]]:
+        """The world as it stands, and what has happened in it. A world that fails here is at fault."""
+        with self._lock:
+            world: Any = self._world
+            try:
+                return world.snapshot(), tuple(self._rows)
+            except Exception as error:
+                self.fault = f"the world cannot be put by: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+                raise
+
+    def restore(self, snapshot: bytes, ledger: Sequence[LedgerRow]) -> None:
+        """Put a fresh toolbox where another one stood when it gave this snapshot."""
+        world: Any = self._world
+        try:
+            world.restore(snapshot)
+        except Exception as error:
+            self.fault = f"the world cannot be put back: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            raise
+        self._rows.extend(ledger)
 
     def _keep(self, row: LedgerRow) -> None:
         self._rows.append(row)

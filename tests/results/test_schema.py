@@ -27,6 +27,7 @@ ROW: tuple[Any, ...] = (
     False,
     None,
     0.1,
+    None,
 )
 
 
@@ -67,8 +68,8 @@ def test_no_rows_make_an_empty_table(grain: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([ROW, ROW[:-1]], "attempts, row 2: 15 values for 16 columns"),
-        ([(*ROW, 1)], "attempts, row 1: 17 values for 16 columns"),
+        ([ROW, ROW[:-1]], "attempts, row 2: 16 values for 17 columns"),
+        ([(*ROW, 1)], "attempts, row 1: 18 values for 17 columns"),
         ([ROW, ROW, ("small", None, *ROW[2:])], "attempts, row 3: case_id must not be null"),
     ],
 )

@@ -22,7 +22,7 @@ from agentbench_lab.running.trial import Retries
 from agentbench_lab.scaffolds import durable, linear
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.sandbox import Sandbox
-from agentbench_lab.worlds.sandbox_levels import Level
+from agentbench_lab.worlds.sandbox_levels import Level, unavailable
 from agentbench_lab.worlds.toolbox import Toolbox
 
 from .doing import environment, write_driver
@@ -91,8 +91,12 @@ def test_a_restart_is_no_second_sample(suite: Suite) -> None:
     assert frame(found)["attempts"].to_list() == [2, 2, 2, 2]
     cost = frame(found)["cost_micros"].to_list()
     assert cost == [3 * 7, 3 * 7, 6 * 7, 6 * 7]
-    shown = metrics.cost(frame(found))
-    assert shown is not None
+    passes = metrics.reliability(frame(found)).filter(metric="pass_hat_k")
+    assert passes["k"].to_list() == [1, 2] and passes["estimate"].to_list() == [1.0, 1.0]
+    spent = metrics.cost(frame(found))
+    figures = dict(spent.select("metric", "estimate").iter_rows())
+    assert figures["spent"] == pytest.approx(18 * 7e-6)
+    assert figures["per_solved"] == pytest.approx(18 * 7e-6 / 4)
 
 
 def test_it_is_given_up_after_twenty_restarts(suite: Suite) -> None:
@@ -273,12 +277,15 @@ def test_a_run_of_scaffolds_is_read_back_whole(tmp_path: Path, suite: Suite) -> 
 # ---- worlds that can be put back
 
 
-def test_a_work_folder_is_put_back_as_it_was() -> None:
+@pytest.mark.parametrize("level", ["local", "bubblewrap"])
+def test_a_work_folder_is_put_back_as_it_was(level: str) -> None:
+    if (why := unavailable(Level(level))) is not None:
+        pytest.skip(why)
     declared = {
         "files": {"a/b.txt": "one\n", "run.sh": "#!/bin/sh\n"},
         "tools": ["bash", "read_file", "write_file"],
     }
-    world = Sandbox.of(declared, name="work", level=Level("local"))
+    world = Sandbox.of(declared, name="work", level=Level(level))
     first, second = world.fork(), world.fork()
     try:
         look = "find . -printf '%P %y %m %l\\n' | sort; cat a/b.txt c"

@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call, Limits, Suite, Task, load_suite
 from agentbench_lab.drivers.base import Context, InfrastructureError
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.run import Run
+from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.scaffolds import fan_out, load_scaffold
-from agentbench_lab.transcripts import Transcript, Usage
-from agentbench_lab.worlds.toolbox import Toolbox
+from agentbench_lab.scaffolds import fan_out, in_ledger_order, linear, load_scaffold
+from agentbench_lab.transcripts import Transcript, Usage, Worker, together
+from agentbench_lab.worlds.rounds import BudgetSpent, Rounds
+from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox
+
+from .doing import ROOT, lab
 
 EACH = Usage(100, 0, 0, 10, 1, 7)
 
@@ -325,8 +331,6 @@ def test_limits_are_those_of_all_workers_together(suite: Suite, scaffold: str) -
 def test_a_worker_that_never_ends_is_left_at_the_limit_with_its_thread(
     suite: Suite, scaffold: str, driver: str
 ) -> None:
-    import threading
-
     def loops(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         while True:
             time.sleep(0.001)
@@ -410,6 +414,155 @@ def test_scaffolds_in_python(suite: Suite) -> None:
         run(suite, writes, "linear", "linear")
     with pytest.raises(LabError, match="no scaffold"):
         run(suite, writes)
-    assert load_scaffold("fan_out_4").name == "fan_out_4"
+    assert (load_scaffold("fan_out_4").name, load_scaffold(linear).name) == ("fan_out_4", "linear")
     found = run(suite, writes, fan_out(3))
     assert frame(found)["solved"].all() and found.card.arms[0].scaffold == "fan_out_3"
+
+
+def test_the_scaffold_of_the_page_works_as_it_stands(
+    tmp_path: Path, suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, in other processes, durable or not."""
+    page = (ROOT / "docs" / "scaffolds.md").read_text(encoding="utf-8")
+    source = page.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "page_scaffold.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = ["page_scaffold:second_look", "durable:page_scaffold:second_look"]
+    for executor in ("threads", "processes"):
+        found = run(suite, writes, *names, only="w2", executor=executor)
+        assert [[worker["name"] for worker in crew] for crew in workers(found)] == [
+            ["first", "second look"]
+        ] * 2
+        assert frame(found)["cost_micros"].to_list() == [28, 28]
+        # all was there already: what was done twice is too much
+        assert frame(found)["outcome"].to_list() == ["unsolved", "unsolved"]
+
+
+def test_a_native_mode_takes_its_place_in_the_drivers_text() -> None:
+    found = evaluate(
+        "ladder",
+        ["faulty:0:{native}"],
+        scaffolds=["native:stub", "native:refuse_all"],
+        group="TOOL-0",
+        save_run=False,
+    )
+    arms = [(arm.driver, arm.scaffold) for arm in found.card.arms]
+    assert arms == [("faulty:0:{native}", "native:stub"), ("faulty:0:{native}", "native:refuse_all")]
+    assert len({arm.version for arm in found.card.arms}) == 2
+    solved = frame(found).group_by("scaffold").agg(pl.col("solved").mean())
+    rates = dict(solved.iter_rows())
+    assert rates["native:refuse_all"] == 0.0 < 0.5 < rates["native:stub"]
+    assert frame(found, "attempts")["workers"].null_count() == frame(found).height
+
+
+@pytest.mark.parametrize(
+    ("driver", "scaffold", "said"),
+    [
+        ("stub", "native:plain", "'stub' has none"),
+        ("faulty:0:{native}", "linear", "native:NAME"),
+        ("faulty:0:{native}", "once", "native:NAME"),
+        ("faulty:0:{native}", "native:stubb", "did you mean 'stub'"),
+    ],
+)
+def test_modes_that_do_not_fit_are_one_line(driver: str, scaffold: str, said: str) -> None:
+    with pytest.raises(LabError) as caught:
+        evaluate("ladder", driver, scaffolds=[scaffold], save_run=False)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_command_line_makes_an_arm_of_each(tmp_path: Path) -> None:
+    lines_suite(tmp_path, (1, 2))
+    (tmp_path / "mine.py").write_text(
+        "from agentbench_lab.cases import Call\nfrom agentbench_lab.transcripts import Transcript, Usage\n"
+        "def one(task, tools, ctx):\n    return Transcript(usage=Usage.zero())\n"
+    )
+    arguments = ["run", "lines.jsonl", "--driver", "mine:one", "--driver", "faulty:0.5:stub"]
+    done = lab(*arguments, "--scaffold", "once", "--scaffold", "fan_out_2", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = load_run(tmp_path / "out")
+    assert [str(arm.driver) + "+" + arm.scaffold for arm in found.card.arms] == [
+        "mine:one+once", "mine:one+fan_out_2", "faulty:0.5:stub+once", "faulty:0.5:stub+fan_out_2",
+    ]  # fmt: skip
+    other = lab(*arguments, "--scaffold", "linear", "--out", "out", cwd=tmp_path)
+    assert other.returncode != 0 and "other settings" in other.stderr
+    odd = lab("run", "lines.jsonl", "--driver", "mine:one", "--scaffold", "lineal", cwd=tmp_path)
+    assert odd.returncode != 0 and "did you mean 'linear'" in odd.stderr
+
+
+# ---- laws
+
+SOME = st.builds(Usage, *[st.none() | st.integers(0, 10**6)] * 6, st.integers(0, 10**4).map(lambda n: n / 4))
+
+
+@given(st.lists(st.tuples(SOME, st.integers(1, 4)), max_size=8), st.randoms())
+def test_what_workers_use_adds_along_and_across(given_: list[tuple[Usage, int]], lots: random.Random) -> None:
+    """Tokens and money are the sum over all; the wall is the longest of each wave, added up; order tells nothing."""
+    crew = [Worker(number, "", "done", usage, wave) for number, (usage, wave) in enumerate(given_, start=1)]
+    total = together(crew)
+    for name in ("fresh_input", "cache_read", "cache_write", "output", "model_calls", "cost_micros"):
+        parts = [getattr(usage, name) for usage, _ in given_]
+        assert getattr(total, name) == (None if None in parts else sum(parts))
+    waves: dict[int, float] = {}
+    for usage, wave in given_:
+        waves[wave] = max(waves.get(wave, 0.0), usage.wall_s or 0.0)
+    assert total.wall_s == sum(waves.values())
+    lots.shuffle(crew)
+    assert together(crew) == total
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=5), st.integers(0, 2**32))
+def test_rounds_have_one_order_however_long_anybody_takes(calls: list[int], seed: int) -> None:
+    rounds, ledger = Rounds(range(len(calls))), []
+
+    def work(worker: int) -> None:
+        lots = random.Random(f"{seed}:{worker}")
+        for number in range(calls[worker]):
+            time.sleep(lots.random() / 500)
+            with rounds.turn(worker):
+                ledger.append((number, worker))
+        rounds.left(worker)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert ledger == sorted((number, worker) for worker, n in enumerate(calls) for number in range(n))
+
+
+def test_who_is_through_or_sent_away_gets_no_turn() -> None:
+    rounds = Rounds([1, 2])
+    rounds.left(1)
+    with pytest.raises(BudgetSpent), rounds.turn(1):
+        pass
+    with rounds.turn(2):
+        pass
+    came: list[BaseException] = []
+
+    blocked = Rounds([1, 2])
+
+    def blocks() -> None:
+        try:
+            with blocked.turn(1):
+                pass
+        except BudgetSpent as error:
+            came.append(error)
+
+    thread = threading.Thread(target=blocks)
+    thread.start()
+    blocked.end()
+    thread.join(30)
+    assert not thread.is_alive() and len(came) == 1
+
+
+def test_claims_stand_in_the_order_of_the_ledger() -> None:
+    rows = [
+        LedgerRow(name, {}, "ok", worker=worker) for name, worker in [("a", 2), ("b", 1), ("a", 1), ("c", 2)]
+    ]
+    one = Transcript(calls=(Call("b"), Call("x"), Call("a")))
+    two = Transcript(calls=(Call("a"), Call("c")))
+    found = in_ledger_order([(1, one), (2, two)], rows)
+    # what no row bears out comes right after the claim before it
+    assert [call.name for call in found] == ["a", "b", "x", "a", "c"]

@@ -173,7 +173,8 @@ class Context:
         self._toolbox = toolbox
         self._limits = self.limits = limits
         self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
-        self._root = self
+        # no reference to itself, which would leave every context to the collector of cycles
+        self._above: Context | None = None
         self._lock = threading.RLock()
         self._own = Usage()
         self._told = False
@@ -196,11 +197,15 @@ class Context:
         return self._random
 
     @property
+    def _root(self) -> Context:
+        return self._above or self
+
+    @property
     def spent(self) -> Usage:
         """What is known to be used so far, by this agent and by the workers that it had."""
+        if self.crew is None:
+            return self._own
         with self._lock:
-            if self.crew is None:
-                return self._own
             used = together(self.crew.workers("done"))
             return used + self._own if self._told else used
 
@@ -282,7 +287,7 @@ class Context:
         root = self._root
         seed = hashlib.sha256(f"{root.seed}\0{seat.number}".encode()).hexdigest()[:16]
         child = Context(toolbox, task, seed=seed, trial=root.trial, limits=root._limits)
-        child._root, child._lock = root, root._lock
+        child._above, child._lock = root, root._lock
         child.role, child.part = role, part
         child.deadline, child.attempt = root.deadline, root.attempt
         child.config = root.config

@@ -1,0 +1,227 @@
+"""The agent that a scaffold is given: a call of the driver under test as a worker, alone or side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ctypes
+import inspect
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from agentbench_lab.cases import Task
+from agentbench_lab.drivers.base import (
+    Context,
+    InfrastructureError,
+    Loaded,
+    OutOfTime,
+    Seat,
+    as_transcript,
+    checked_usage,
+    ended,
+)
+from agentbench_lab.transcripts import Stop, Transcript, Usage
+from agentbench_lab.worlds.rounds import Rounds
+from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
+
+_UNKNOWN = Usage()
+_LOOK_S = 0.2
+"""Seconds after which a trial that waits for its workers looks at the clock."""
+
+
+class Ask(Protocol):
+    """What a scaffold is given: a call of the driver under test, as a worker.
+
+    `name` stands with the worker's figures; `role` and `part` are what the driver may read of its place (see Context).
+    `seat` and `rounds` are for workers side by side.
+    """
+
+    def __call__(
+        self,
+        task: Task,
+        tools: Toolbox,
+        ctx: Context,
+        *,
+        name: str = "",
+        role: str = "",
+        part: int | None = None,
+        seat: Seat | None = None,
+        rounds: Rounds | None = None,
+    ) -> Transcript: ...
+
+
+Run = Callable[[Task, Toolbox, Context], Transcript]
+Scaffold = Callable[[Ask], Run]
+
+
+class Agent:
+    """The driver under test, called as a worker: always a checked transcript, whatever the driver's shape."""
+
+    def __init__(self, driver: Loaded) -> None:
+        self._driver = driver
+
+    def __call__(
+        self,
+        task: Task,
+        tools: Toolbox,
+        ctx: Context,
+        *,
+        name: str = "",
+        role: str = "",
+        part: int | None = None,
+        seat: Seat | None = None,
+        rounds: Rounds | None = None,
+    ) -> Transcript:
+        """Raises what the driver raises; what it has used until then counts all the same."""
+        seat = seat or ctx.seats(1)[0]
+        desk = tools.desk(seat.number, task.tools, rounds=rounds)
+        child = ctx.child(seat, desk, task, name=name, role=role, part=part)
+        process, began = os.getpid(), time.perf_counter()
+        try:
+            returned = self._driver.start(task, desk, child)
+            if os.getpid() != process:
+                # a driver may fork; the child that comes back from it is no second worker
+                os._exit(0)
+            if type(returned) is not Transcript and inspect.isawaitable(returned):
+                returned = asyncio.run(_within(returned, child.deadline))
+            transcript = ended(as_transcript(returned), desk)
+        except BaseException as error:
+            usage = child.spent
+            if isinstance(error, InfrastructureError) and error.usage is not None:
+                more, error.usage = checked_usage(error.usage), None
+                usage = more if usage == _UNKNOWN else usage + more
+            ctx.settle(seat, _timed(usage, began), _stop_of(error))
+            raise
+        finally:
+            desk.close()
+        usage = transcript.usage if transcript.usage != _UNKNOWN else child.spent
+        ctx.settle(seat, _timed(usage, began), transcript.stop)
+        return transcript
+
+
+def _timed(usage: Usage, began: float) -> Usage:
+    if usage.wall_s is not None:
+        return usage
+    return msgspec.structs.replace(usage, wall_s=time.perf_counter() - began)
+
+
+def _stop_of(error: BaseException) -> Stop:
+    if isinstance(error, BudgetSpent):
+        return "budget"
+    if isinstance(error, InfrastructureError):
+        return "infrastructure_error"
+    return "timeout" if isinstance(error, OutOfTime | SystemExit) else "driver_error"
+
+
+async def outcome_of(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What an awaitable came to; an error as a value, since SystemExit in a task would end the whole loop."""
+    try:
+        return await returned, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error
+
+
+async def _within(returned: Awaitable[Any], deadline: float) -> Any:
+    """What an async driver gives, before the trial is out of time."""
+    task = asyncio.ensure_future(outcome_of(returned))
+    left = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+    done, _ = await asyncio.wait({task}, timeout=left)
+    if not done:
+        task.cancel()
+        raise OutOfTime
+    value, error = task.result()
+    if error is not None:
+        raise error
+    return value
+
+
+# ---- workers side by side
+
+
+def side_by_side(
+    agent: Ask,
+    tasks: Sequence[Task],
+    tools: Toolbox,
+    ctx: Context,
+    *,
+    names: Sequence[str] = (),
+    role: str = "",
+    parts: Sequence[int | None] = (),
+) -> list[Transcript]:
+    """One worker for each task, all at once on the same world; their transcripts in the order of the tasks.
+
+    Their tool calls are carried out in rounds (see worlds.rounds), so that neither the ledger nor the world depends on
+    which of them is the quicker. All are waited for, also when one fails; then the error of the first that failed is
+    raised.
+    """
+    names, parts = names or [""] * len(tasks), parts or [None] * len(tasks)
+    seats = ctx.seats(len(tasks))
+    if len(tasks) == 1:
+        return [agent(tasks[0], tools, ctx, name=names[0], role=role, part=parts[0], seat=seats[0])]
+    rounds = Rounds(seat.number for seat in seats)
+    came: list[Transcript | BaseException] = [Lost()] * len(tasks)
+
+    def work(at: int) -> None:
+        try:
+            came[at] = agent(
+                tasks[at],
+                tools,
+                ctx,
+                name=names[at],
+                role=role,
+                part=parts[at],
+                seat=seats[at],
+                rounds=rounds,
+            )
+        except BaseException as error:
+            came[at] = error
+        finally:
+            rounds.left(seats[at].number)
+
+    # in the trial's context, so that what they print is the trial's
+    threads = [
+        threading.Thread(
+            target=contextvars.copy_context().run, args=(work, at), daemon=True, name="agentbench-lab worker"
+        )
+        for at in range(len(tasks))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            _join(thread, ctx.deadline)
+    except BaseException:
+        rounds.end()
+        for thread in threads:
+            _end(thread)
+        raise
+    for outcome in came:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in came if isinstance(outcome, Transcript)]
+
+
+class Lost(Exception):
+    """A worker's thread has ended without a word."""
+
+
+def _join(thread: threading.Thread, deadline: float) -> None:
+    while thread.is_alive():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        thread.join(min(left, _LOOK_S))
+
+
+def _end(thread: threading.Thread) -> None:
+    """Python code in the thread is ended; a call that waits outside Python is not reached."""
+    if thread.ident is not None and thread.is_alive():
+        end = ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), end)

@@ -1,0 +1,169 @@
+"""Scaffolds by name, and a driver under one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentbench_lab.cases import Task
+from agentbench_lab.drivers.base import Context, Loaded, Nonsense, import_function, source_digest
+from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.scaffolds.agent import Agent, Ask, Run, Scaffold
+from agentbench_lab.scaffolds.ship import fan_out, given_parts, linear, once, plan_parts, whole
+from agentbench_lab.transcripts import Transcript
+from agentbench_lab.worlds.toolbox import Toolbox
+
+
+def durable(scaffold: Scaffold) -> Scaffold:
+    """The same scaffold, gone on with after a crash: see docs/scaffolds.md. Each `ctx.step` that it has finished is on
+    disk with the world as it then was, and is neither repeated nor paid for again."""
+    name = load_scaffold(scaffold).name
+    return _Durable(scaffold if scaffold is not once else whole, f"durable:{name}")
+
+
+class _Durable:
+    durable = True
+
+    def __init__(self, scaffold: Scaffold, name: str) -> None:
+        self.scaffold, self.name = scaffold, name
+
+    def __call__(self, agent: Ask) -> Run:
+        return self.scaffold(agent)
+
+
+@dataclass(frozen=True)
+class LoadedScaffold:
+    """A scaffold that was found: the name of its arms, the function, and what its rows are stamped with.
+
+    `native` is the mode of a harness of its own, which no scaffold of ours wraps. A `durable` one is begun again from
+    its last finished step when its driver crashes.
+    """
+
+    name: str
+    function: Scaffold = once
+    version: str = ""
+    native: str = ""
+    durable: bool = False
+
+    @property
+    def wraps(self) -> bool:
+        return self.function is not once
+
+
+NAMES = ("once", "linear", "fan_out_N", "linear:plan", "fan_out_N:plan", "durable:NAME", "native:NAME")
+"""The names that `load_scaffold` knows; your own is package.module:name."""
+
+
+def load_scaffold(scaffold: str | Scaffold) -> LoadedScaffold:
+    """A scaffold by name (`NAMES`, or `package.module:name`), or a function given as it is.
+
+    Raises LabError with the near match.
+    """
+    if callable(scaffold):
+        bare: Any = scaffold.func if isinstance(scaffold, functools.partial) else scaffold
+        module, word = getattr(bare, "__module__", ""), getattr(bare, "__qualname__", type(bare).__name__)
+        name = getattr(scaffold, "name", "") or f"{module or '?'}:{word}"
+        return _checked("once" if scaffold is once else name, scaffold)
+    if not isinstance(scaffold, str):
+        raise LabError(f"a scaffold is a name or a function, not a {type(scaffold).__name__}")
+    head, _, rest = scaffold.partition(":")
+    if head == "native":
+        if not rest:
+            raise LabError("scaffold 'native:' needs the mode of the driver's own, as in native:workflow")
+        return LoadedScaffold(scaffold, native=rest)
+    if head == "durable":
+        inner = load_scaffold(rest or "once")
+        if inner.native or inner.durable:
+            raise LabError(f"scaffold {scaffold!r}: durable takes a scaffold of ours or yours, not {rest!r}")
+        return replace(
+            _checked(scaffold, durable(inner.function)), version=inner.version or source_digest(once)
+        )
+    found = _shipped(scaffold)
+    if found is not None:
+        return _checked(scaffold, found)
+    if not rest or head in ("once", "linear") or head.startswith("fan_out"):
+        raise LabError(
+            f"unknown scaffold {scaffold!r}{_near(scaffold)}; your own is given as package.module:name"
+        )
+    return _checked(scaffold, import_function(scaffold, head, rest, kind="scaffold"))
+
+
+def _near(name: str) -> str:
+    return did_you_mean(name, [known.replace("_N", "_4") for known in NAMES])
+
+
+def _shipped(name: str) -> Scaffold | None:
+    head, _, plan = name.partition(":")
+    if plan not in ("", "plan") or (head == "once" and plan):
+        return None
+    decompose = plan_parts if plan else given_parts
+    if head == "once":
+        return once
+    if head == "linear":
+        return functools.partial(linear, decompose=decompose) if plan else linear
+    digits = head.removeprefix("fan_out_")
+    if head.startswith("fan_out_") and digits.isascii() and digits.isdigit():
+        return fan_out(int(digits), decompose=decompose)
+    return None
+
+
+def _checked(name: str, function: Any) -> LoadedScaffold:
+    bare = _bare(function)
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise LabError(
+            f"scaffold {name!r} takes {inspect.signature(function)}; a scaffold takes (agent)"
+        ) from None
+    except ValueError:
+        pass
+    if inspect.iscoroutinefunction(bare):
+        raise LabError(
+            f"scaffold {name!r} is an async function; a scaffold is a plain one (its drivers may be async)"
+        )
+    version = "" if function is once else source_digest(bare)
+    return LoadedScaffold(name, function, version, durable=bool(getattr(function, "durable", False)))
+
+
+class Scaffolded:
+    """A driver under a scaffold: what a trial calls."""
+
+    def __init__(self, scaffold: Scaffold, driver: Loaded) -> None:
+        self.scaffold, self.driver = scaffold, driver
+
+    def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        run = self.scaffold(Agent(self.driver))
+        if inspect.iscoroutinefunction(run):
+            raise Nonsense("the scaffold gave an async function; a scaffold's is a plain one")
+        return run(task, tools, ctx)
+
+
+def scaffolded(scaffold: LoadedScaffold, driver: Loaded) -> Loaded:
+    """The driver under the scaffold, with the marks of both; under `once` and a native mode the driver itself."""
+    if not scaffold.wraps:
+        return driver
+    return replace(
+        driver,
+        function=Scaffolded(scaffold.function, driver),
+        ladder_shaped=False,
+        version=f"{driver.version}+{scaffold.version}",
+        durable=scaffold.durable,
+    )
+
+
+def functions_of(driver: Loaded) -> list[Callable[..., Any]]:
+    """The functions behind a loaded driver: the user's own, out of whatever was wrapped around them."""
+    function: Any = driver.function
+    if not isinstance(function, Scaffolded):
+        return [function]
+    return [function.driver.function, _bare(function.scaffold)]
+
+
+def _bare(scaffold: Any) -> Any:
+    """The function itself, out of what was wrapped around it."""
+    while isinstance(scaffold, functools.partial | _Durable):
+        scaffold = scaffold.func if isinstance(scaffold, functools.partial) else scaffold.scaffold
+    return scaffold

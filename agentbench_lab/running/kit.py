@@ -63,6 +63,11 @@ class Kit:
             row = record.row
             checkpoint_path(self.checkpoints, row.case_id, row.arm, row.trial).unlink(missing_ok=True)
 
+    @property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """All drivers of the run."""
+        return self.drivers
+
     def job(self, spec: Spec) -> Job:
         """A fresh job for one trial."""
         return Job(
@@ -91,7 +96,7 @@ class Kit:
     def close(self) -> None:
         """The run is over in this process: drivers that have a `close()` give back what they hold, each once."""
         functions = {
-            id(function): function for driver in self.drivers for function in functions_of(driver)[:1]
+            id(function): function for driver in self.loaded for function in functions_of(driver)[:1]
         }
         for function in functions.values():
             close = getattr(function, "close", None)

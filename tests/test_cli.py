@@ -12,6 +12,7 @@ import click
 import pytest
 
 from agentbench_lab.cli import cli
+from agentbench_lab.drivers.base import MAKERS
 from agentbench_lab.ladder import RUNG_NAMES
 from agentbench_lab.results.run import load_run
 
@@ -540,12 +541,10 @@ def test_the_shipped_ladder_lints_clean(tmp_path: Path) -> None:
 def test_drivers_and_notebooks_are_listed(here: Path) -> None:
     drivers, notebooks = lab("drivers", cwd=here), lab("notebooks", cwd=here)
     assert (drivers.returncode, drivers.stderr, notebooks.returncode, notebooks.stderr) == (0, "", 0, "")
-    assert [line.split()[0] for line in drivers.stdout.splitlines() if not line.startswith(" ")] == [
-        "reckless",
-        "refuse_all",
-        "stub",
-        "Your",
-    ]
+    heads = [line.split()[0] for line in drivers.stdout.splitlines() if not line.startswith(" ")]
+    made = [f"{name}:..." for name in sorted(MAKERS)]
+    assert heads[: heads.index("Your")] == ["reckless", "refuse_all", "stub", *made]
+    assert "Scaffolds: once, linear, fan_out_N" in drivers.stdout
     assert "simulated" in drivers.stdout
     assert "run_ladder" in notebooks.stdout
     narrow(drivers.stdout, notebooks.stdout)

@@ -155,6 +155,16 @@ def test_crashes_by_lot_are_the_same_each_time_and_durable_survives_them(suite: 
     assert lasting["cost_micros"].min() >= 5 * 7 and lasting["cost_micros"].max() > 5 * 7  # type: ignore[operator]
 
 
+def test_under_faults_durable_is_more_reliable_and_cheaper_by_the_solved_task(suite: Suite) -> None:
+    found = frame(run(suite, faulty(crashes(), 0.15), "linear", "durable:linear", trials=20, only="w5"))
+    passes = metrics.reliability(found).filter(metric="pass_hat_k", k=4)
+    spent = metrics.cost(found).filter(metric="per_solved")
+    passed = dict(passes.select("scaffold", "estimate").iter_rows())
+    per_solved = dict(spent.select("scaffold", "estimate").iter_rows())
+    assert passed["durable:linear"] == 1.0 > passed["linear"]
+    assert per_solved["durable:linear"] < per_solved["linear"]
+
+
 def test_without_faults_durable_costs_nothing(suite: Suite) -> None:
     bare, lasting = (frame(run(suite, writes, name)) for name in ("linear", "durable:linear"))
     for column in ("cost_micros", "tokens_fresh_input", "model_calls", "tool_calls", "attempts"):
@@ -262,6 +272,14 @@ def test_scaffolds_run_in_processes(tmp_path: Path, suite: Suite) -> None:
     )
     assert here.product == there.product
     assert frame(here, "calls").equals(frame(there, "calls"))
+
+
+def test_a_scaffold_that_no_worker_can_import_is_named(suite: Suite) -> None:
+    def mine(agent: Any) -> Any:
+        return agent
+
+    with pytest.raises(LabError, match=r"^scaffold of driver .* is defined in a notebook"):
+        run(suite, writes, mine, executor="processes")
 
 
 def test_a_run_of_scaffolds_is_read_back_whole(tmp_path: Path, suite: Suite) -> None:

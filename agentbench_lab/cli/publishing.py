@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,8 +110,10 @@ def publish(notebooks: Sequence[str], out: str, jobs: int, isolated: bool) -> No
 
 @click.command()
 def drivers() -> None:
-    """List the drivers that have a name."""
+    """List the drivers that have a name, and the scaffolds."""
     from agentbench_lab.drivers import known_drivers, load_driver
+    from agentbench_lab.drivers.base import MAKERS
+    from agentbench_lab.scaffolds import NAMES
 
     for name in sorted(known_drivers()):
         try:
@@ -121,8 +124,15 @@ def drivers() -> None:
         about = (loaded.function.__doc__ or "").strip().splitlines() or [""]
         line = f"{name:12} {loaded.evidence:10} {about[0]}"
         say(click.wrap_text(line, WIDTH, subsequent_indent=" " * 24))
-    say("Any program: command:ARGV, lines of JSON over its stdin and stdout.")
+    for head, where in sorted(MAKERS.items()):
+        try:
+            about = (importlib.import_module(where.partition(":")[0]).__doc__ or "").strip().splitlines()
+        except ImportError as error:
+            about = [f"cannot be loaded: {error}"]
+        line = f"{f'{head}:...':23} {about[0] if about else ''}"
+        say(click.wrap_text(line, WIDTH, subsequent_indent=" " * 24))
     say("Your own: package.module:name, a function of (task, tools, ctx).")
+    say(click.wrap_text(f"Scaffolds: {', '.join(NAMES)}, package.module:name.", WIDTH))
 
 
 @click.command()

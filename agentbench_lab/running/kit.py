@@ -108,11 +108,12 @@ class Kit:
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
         for driver in self.drivers:
-            if any(map(_only_here, functions_of(driver))):
-                raise LabError(
-                    f"driver {driver.name!r} (or its scaffold) is defined in a notebook, a script or a function, where a worker cannot "
-                    "import it: put it into a module, or run in this process (executor threads)"
-                )
+            for what, function in zip(("driver", "scaffold of driver"), functions_of(driver), strict=False):
+                if _only_here(function):
+                    raise LabError(
+                        f"{what} {driver.name!r} is defined in a notebook, a script or a function, where a worker cannot "
+                        "import it: put it into a module, or run in this process (executor threads)"
+                    )
             try:
                 pickle.dumps(driver)
             except Exception as error:

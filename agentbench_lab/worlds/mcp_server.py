@@ -177,6 +177,11 @@ class Address(Struct, frozen=True):
     token: str
 
     @property
+    def url_with_token(self) -> str:
+        """One text that opens it where the token may come in the URL; whoever can read the text can use it."""
+        return f"{self.url}?token={self.token}"
+
+    @property
     def path(self) -> str:
         return "/" + self.url.split("/", 3)[3]
 
@@ -193,7 +198,7 @@ class HttpBridge:
         self._call_s = call_s
         self._idle_s = idle_s
         self._gate: _Gate | None = None
-        self._served: dict[str, tuple[str, Served]] = {}
+        self._served: dict[str, tuple[str, Served, bool]] = {}
         self._uvicorn: Any = None
         self._thread: threading.Thread | None = None
         self.port = 0
@@ -239,13 +244,16 @@ class HttpBridge:
                 raise LabError("the MCP server did not start")
             time.sleep(0.005)
 
-    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "") -> Address:
-        """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one)."""
+    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "", in_url: bool = False) -> Address:
+        """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one).
+
+        With `in_url` the token may also come as `?token=...`, for a client that takes a URL and no header.
+        """
         path = f"/{path.strip('/') or secrets.token_hex(8)}/mcp"
         if path in self._served:
             raise ValueError(f"{path} is served already")
         token = token or secrets.token_urlsafe(32)
-        self._served[path] = (token, Served(toolbox, call_s=self._call_s))
+        self._served[path] = (token, Served(toolbox, call_s=self._call_s), in_url)
         return Address(f"http://{HOST}:{self.port}{path}", token)
 
     def shut(self, address: Address) -> None:
@@ -266,7 +274,7 @@ class HttpBridge:
 class _Gate:
     """The ASGI application: who may not come in is refused here, who may is handed to the SDK."""
 
-    def __init__(self, served: dict[str, tuple[str, Served]], port: int, idle_s: float) -> None:
+    def __init__(self, served: dict[str, tuple[str, Served, bool]], port: int, idle_s: float) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 
@@ -337,8 +345,10 @@ class _Gate:
         if refused is None and found is None:
             refused = Response("no trial is served here", 404)
         if refused is None and found is not None:
-            token = found[0]
+            token, _, in_url = found
             scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            if in_url and not scheme:
+                scheme, given = "bearer", request.query_params.get("token", "")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
                 refused = Response("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
         if refused is not None or found is None:

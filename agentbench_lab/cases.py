@@ -119,6 +119,8 @@ class Expect(
     @property
     def key(self) -> Literal["calls", "refuse", "goal", "state", "files", "command", "answer"]:
         """What the case's success is counted over."""
+        if self.agentd is not None:
+            return self.agentd.key
         if self.inferred_goal is not None:
             return "goal"
         if self.refuse:
@@ -137,7 +139,8 @@ class Expect(
     @property
     def of_work(self) -> bool:
         """Whether the work folder is looked at."""
-        return self.files is not None or self.command is not None
+        known = self if self.agentd is None else self.agentd
+        return known.files is not None or known.command is not None
 
     @property
     def grades(self) -> bool:

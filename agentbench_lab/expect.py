@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct
 
-from agentbench_lab.expect_work import WORK_KEYS, regex_faults
+from agentbench_lab.expect_work import WORK_KEYS, ExpectedCommand, ExpectedFile, path_faults, regex_faults
 from agentbench_lab.paths import BadPath, Path, join, split
 
 OUTCOME_KEYS = ("state", "state_absent", "state_equals", *WORK_KEYS, "answer", "bfcl", "agentd")
@@ -88,12 +89,20 @@ class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
         """What is wrong with the ground truth itself."""
         if not self.functions and "relevance" not in self.category:
             yield "functions: offers none"
+        spoken = any(word in self.category for word in ("java", "javascript"))
         for at, function in enumerate(self.functions):
             parameters = function.get("parameters")
             if not isinstance(function.get("name"), str) or not isinstance(parameters, dict):
                 yield f"functions[{at}]: needs a name and parameters"
-            elif not isinstance(parameters.get("properties"), dict):
+                continue
+            required = parameters.get("required", [])
+            if not isinstance(parameters.get("properties"), dict):
                 yield f"functions[{at}]: parameters: needs properties"
+            else:
+                for key, declared in parameters["properties"].items():
+                    yield from _parameter_faults(declared, f"functions[{at}].{key}", spoken)
+            if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+                yield f"functions[{at}]: parameters: required must be a list of names"
         for at, each in enumerate(self.ground_truth):
             if len(each) != 1:
                 yield f"ground_truth[{at}]: must name one function"
@@ -103,6 +112,20 @@ class BfclTruth(Struct, frozen=True, forbid_unknown_fields=True):
                         yield f"ground_truth[{at}].{name}.{key}: alternatives must be a list"
         if not self.ground_truth and "relevance" not in self.category:
             yield "ground_truth: names no call"
+
+
+def _parameter_faults(declared: Any, where: str, typed: bool) -> Iterator[str]:
+    """What is wrong with the document of a parameter; `typed`: it has to name a type."""
+    if not isinstance(declared, dict):
+        yield f"{where}: must be an object"
+        return
+    if not isinstance(declared.get("type", None if typed else ""), str):
+        yield f"{where}: type must be text"
+    if isinstance(declared.get("items"), dict):
+        yield from _parameter_faults(declared["items"], f"{where}.items", typed)
+    if isinstance(declared.get("properties"), dict):
+        for key, inner in declared["properties"].items():
+            yield from _parameter_faults(inner, f"{where}.{key}", typed)
 
 
 class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -123,8 +146,69 @@ class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         for path in self.grade.get("state_absent") or ():
             yield tuple(path.split("."))
 
+    @property
+    def key(self) -> Literal["calls", "state", "files", "command", "answer"]:
+        """What a case under this grade is counted over: the first of what it looks at."""
+        grade = self.grade
+        if not self.conversation and "tool_calls" in grade:
+            return "calls"
+        if "state" in grade or "state_absent" in grade:
+            return "state"
+        if self.of_work:
+            return "files" if "files" in grade else "command"
+        return "answer" if any(key in grade for key in ("contains", "exact", "regex")) else "calls"
+
+    @property
+    def of_work(self) -> bool:
+        """Whether a work folder is looked at."""
+        return not self.conversation and ("files" in self.grade or "command" in self.grade)
+
+    @property
+    def files(self) -> dict[str, ExpectedFile] | None:
+        """The files that are read off the work folder; what they have to hold is decided by the harness's own rule."""
+        if self.conversation or "files" not in self.grade:
+            return None
+        return {path: ExpectedFile() for path in self.grade["files"]}
+
+    @property
+    def command(self) -> ExpectedCommand | None:
+        """The command that is run when the trial is over."""
+        if self.conversation or "command" not in self.grade:
+            return None
+        asked = self.grade["command"]
+        return ExpectedCommand(asked["run"], exit=asked.get("expect_exit", 0), timeout_s=AGENTD_COMMAND_S)
+
+    def misshapen(self) -> Iterator[str]:
+        """What has not the shape that a grade reads; of a conversation only its end state is read."""
+        grade, expect = self.grade, self.expect
+        if not isinstance(grade.get("state", {}), dict):
+            yield "grade.state: must be an object"
+        absent = grade.get("state_absent", [])
+        if not isinstance(absent, list) or not all(isinstance(path, str) for path in absent):
+            yield "grade.state_absent: must be a list of dotted paths"
+        if self.conversation:
+            return
+        for key in ("contains", "exact", "regex"):
+            if not isinstance(grade.get(key, ""), str):
+                yield f"grade.{key}: must be text"
+        if isinstance(grade.get("regex"), str):
+            try:
+                re.compile(grade["regex"])
+            except (re.error, RecursionError, OverflowError) as error:
+                yield f"grade.regex: {error}"
+        if "tool_calls" in grade:
+            yield from (f"grade.tool_calls: {fault}" for fault in _matcher_faults(grade["tool_calls"]))
+        if "files" in grade:
+            yield from (f"grade.files: {fault}" for fault in _agentd_file_faults(grade["files"]))
+        if "command" in grade:
+            yield from (f"grade.command: {fault}" for fault in _agentd_command_faults(grade["command"]))
+        if expect.get("tool_call") and not isinstance(expect["tool_call"], str):
+            yield "expect.tool_call: must be text"
+
     def faults(self) -> Iterator[str]:
         """What is wrong with it, the spots included where its own harness passes without looking."""
+        misshapen = list(self.misshapen())
+        yield from misshapen
         grade, expect = self.grade, self.expect
         for where, given, known in (("grade", grade, _AGENTD_GRADE), ("expect", expect, _AGENTD_EXPECT)):
             for key in given:
@@ -137,16 +221,72 @@ class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         if self.conversation:
             for key in (*(key for key in grade if key not in counted), *expect):
                 yield f"grade: {key} is not looked at in a conversation"
+        if not misshapen:
+            yield from self._naive()
+
+    def _naive(self) -> Iterator[str]:
+        """The single parts that pass or fail whatever is done; the shapes have to be sound."""
+        grade = self.grade
         calls = grade.get("tool_calls")
         if isinstance(calls, dict) and calls.get("all") == []:
             yield "grade.tool_calls: all of no call passes whatever is called"
         if calls == []:
             yield "grade.tool_calls: one of no call can never pass"
-        if not isinstance(grade.get("state", {}), dict):
-            yield "grade.state: must be an object"
-        absent = grade.get("state_absent", [])
-        if not isinstance(absent, list) or not all(isinstance(path, str) for path in absent):
-            yield "grade.state_absent: must be a list of dotted paths"
+        if self.conversation:
+            return
+        if "regex" in grade and re.search(grade["regex"], "") is not None:
+            yield "grade.regex: fits the empty text, and so every answer"
+        for path, spec in grade.get("files", {}).items():
+            for key in spec:
+                if key not in ("contains", "exact"):
+                    yield f"grade.files: {path}: unknown key {key!r}"
+        for key in grade.get("command", {}):
+            if key not in ("run", "expect_exit"):
+                yield f"grade.command: unknown key {key!r}"
+        if "command" in grade and not grade["command"]["run"].strip():
+            yield "grade.command: runs nothing, which passes whatever is done"
+
+
+AGENTD_COMMAND_S = 120.0
+"""Seconds for which that harness waits for a command of its grade."""
+
+
+def _matcher_faults(given: Any) -> Iterator[str]:
+    """What is no matcher, list of alternatives, or `{"all": [...]}`."""
+    if isinstance(given, dict) and "all" in given:
+        given = given["all"]
+        if not isinstance(given, list):
+            yield "all: must be a list of calls"
+            return
+    for at, one in enumerate(given if isinstance(given, list) else [given]):
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            yield f"[{at}]: must be an object with a name"
+        elif not isinstance(one.get("args") or {}, dict):
+            yield f"[{at}]: args: must be an object"
+
+
+def _agentd_file_faults(given: Any) -> Iterator[str]:
+    if not isinstance(given, dict):
+        yield "must be an object from paths to what is expected there"
+        return
+    yield from path_faults(given, together=False)
+    for path, spec in given.items():
+        if not isinstance(spec, dict):
+            yield f"{path}: must be an object"
+            continue
+        for key in ("contains", "exact"):
+            if not isinstance(spec.get(key, ""), str):
+                yield f"{path}: {key} must be text"
+
+
+def _agentd_command_faults(given: Any) -> Iterator[str]:
+    if not isinstance(given, dict) or not isinstance(given.get("run"), str):
+        yield "must be an object with what to run"
+        return
+    if "\0" in given["run"]:
+        yield "a command cannot have a NUL in it"
+    if type(given.get("expect_exit", 0)) is not int:
+        yield "expect_exit: must be a whole number"
 
 
 _AGENTD_GRADE = (

@@ -19,7 +19,8 @@ from agentbench_lab.cases import Call, Case, Expect, Gold, Suite, Task
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.expect import BfclTruth
 from agentbench_lab.grading.bfcl import language_of
-from agentbench_lab.values import digest
+from agentbench_lab.values import NotJson, digest, plain
+from agentbench_lab.worlds.statestore import BadWorld, StateWorld
 
 CATEGORIES = (
     "simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple", "irrelevance",
@@ -55,12 +56,15 @@ def load_cases(question: str | Path, answers: str | Path | None = None) -> Suite
         if len(truths) != len(rows):
             raise LabError(f"{key}: {len(truths)} answers for {len(rows)} questions of {path}")
     cases = []
+    first: dict[str, int] = {}
     for at, (line, row) in enumerate(rows):
         truth = ()
         if truths:
             number, answer = truths[at]
             truth = _field(answer, "ground_truth", f"{key}:{number}")
         cases.append(_case(row, truth, category, path, line))
+        if first.setdefault(cases[-1].id, line) != line:
+            raise LabError(f"{path}:{line}: id {cases[-1].id!r} is on line {first[cases[-1].id]} already")
     name = path.stem
     data = read_bytes(path) + (read_bytes(key) if truths else b"")
     return Suite(name, tuple(cases), hashlib.sha256(data).hexdigest(), path)
@@ -72,8 +76,8 @@ def _rows(path: Path) -> list[tuple[int, Any]]:
         if not raw.strip():
             continue
         try:
-            found.append((number, msgspec.json.decode(raw)))
-        except (msgspec.DecodeError, RecursionError) as error:
+            found.append((number, plain(msgspec.json.decode(raw))))
+        except (msgspec.DecodeError, NotJson, RecursionError) as error:
             raise LabError(f"{path}:{number}: {error}") from None
     return found
 
@@ -103,10 +107,16 @@ def _case(row: Any, truth: Any, category: str, path: Path, line: int) -> Case:
     names = tuple(tool["name"] for tool in tools)
     # a question that offers nothing still needs a world; nobody is shown its tool
     world = {"kind": "state", "state": {}, "tools": tools or [{"name": "nothing"}]}
+    try:
+        StateWorld.of(world, name=where)
+    except BadWorld as error:
+        raise LabError(f"{where}: {error.problems[0]}") from None
     expect = Expect(bfcl=known)
     task = Task(request, names, policy=policy)
     key = digest({"row": row, "ground_truth": truth})
-    identity = str(_field(row, "id", where))
+    identity = _field(row, "id", where)
+    if not isinstance(identity, str):
+        raise LabError(f"{where}: id: must be text")
     return Case(
         identity, category, task, expect, world, path.stem, digest=key, file=str(path), line=line,
         taxonomy="outcome-graded", gold=Gold(reference(known)),
@@ -115,9 +125,12 @@ def _case(row: Any, truth: Any, category: str, path: Path, line: int) -> Case:
 
 def _turns(question: Any, where: str) -> list[tuple[str, str]]:
     try:
-        return [(message["role"], message["content"]) for turn in question for message in turn]
+        found = [(message["role"], message["content"]) for turn in question for message in turn]
     except (TypeError, KeyError):
-        raise LabError(f"{where}: question: must be turns of messages with role and content") from None
+        found = [("", None)]
+    if not all(isinstance(text, str) for _, text in found):
+        raise LabError(f"{where}: question: must be turns of messages with role and content")
+    return found
 
 
 # ---- calls that follow from a ground truth

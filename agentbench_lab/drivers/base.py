@@ -8,7 +8,7 @@ A driver is a function, sync or async, in one of two shapes:
 
 A driver may carry attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed), `version`
 (else the digest of its source file), `model` (the model it asks, where it asks one), and `banner` (a line that reports
-print above its numbers).
+print above its numbers). A method `close()` is called once when a run ends, in every process that loaded the driver.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import importlib.metadata
 import inspect
 import math
 import random
+import re
 import sys
 import threading
 import time
@@ -58,11 +59,13 @@ BUILT_IN = {
 }
 MAKERS: dict[str, str] = {
     "chat": "agentbench_lab.drivers.chat:make",
+    "command": "agentbench_lab.drivers.command:make",
     "faulty": "agentbench_lab.drivers.faulty:make",
     "replay": "agentbench_lab.drivers.replay:make",
     "simulated": "agentbench_lab.drivers.simulated:make",
 }
-"""Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text."""
+"""Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text. Of
+`name[options]:text` it takes all from the bracket on."""
 ENTRY_POINTS = "agentbench_lab.drivers"
 EVIDENCES = ("simulated", "replayed", "live")
 
@@ -94,14 +97,22 @@ class Misconfigured(LabError):
     """
 
 
+class OutOfTime(TimeoutError):
+    """The trial's own limit of time, told apart from a TimeoutError that a driver raised; it ends as `timeout`.
+
+    A driver that keeps the limit itself raises it, as one does that ends a program of its own by then.
+    `notes` say what became of the agent; `usage` is what it has used beyond what `ctx.spend` was told.
+    """
+
+    def __init__(self, *notes: str, usage: Usage | None = None) -> None:
+        super().__init__(*notes)
+        self.notes, self.usage = notes, usage
+
+
 def known_figures(usage: Usage) -> tuple[int, int, int]:
     """Steps, tokens and micros that are known to be used: a lower bound, to which the unknown adds nothing."""
     tokens = (usage.fresh_input, usage.cache_read, usage.cache_write, usage.output)
     return usage.model_calls or 0, sum(part or 0 for part in tokens), usage.cost_micros or 0
-
-
-class OutOfTime(TimeoutError):
-    """The trial's own limit of time, told apart from a TimeoutError that a driver raised."""
 
 
 class Crew:
@@ -153,6 +164,8 @@ class Context:
     `spend(usage)` tells what a step has used, as soon as it is known: it ends a trial at its limits, and counts when a
     trial is cut off. `with ctx.waiting():` marks time that is waited for a rate limit and not worked.
 
+    `limits` are the trial's own, the case's and the run's together.
+
     `random` is a generator of the trial's own (the same seed, suite, case, arm and trial give the same numbers);
     `seed` is what it grew from. `dispatch` and `capability_by_name` are the TOOL ladder's own seam; its names in
     camelCase and access by key (`ctx["dispatch"]`) work too.
@@ -178,7 +191,7 @@ class Context:
         limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self._toolbox = toolbox
-        self._limits = limits
+        self._limits = self.limits = limits
         self._limited = (limits.steps, limits.tokens, limits.cost_micros) != (None, None, None)
         # no reference to itself, which would leave every context to the collector of cycles
         self._above: Context | None = None
@@ -408,10 +421,11 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
         return _loaded(f"{module}:{name}", driver)
     if not isinstance(driver, str):
         raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
-    kind, _, text = driver.partition(":")
+    kind = re.split(r"[:\[]", driver, maxsplit=1)[0]
     if kind in MAKERS:
         module_name, _, attribute = MAKERS[kind].partition(":")
-        return _loaded(driver, import_function(kind, module_name, attribute)(text))
+        made = import_function(kind, module_name, attribute)(driver[len(kind) :].removeprefix(":"))
+        return _loaded(driver, made)
     where = known_drivers().get(driver, driver)
     module_name, colon, attribute = where.partition(":")
     if not colon:

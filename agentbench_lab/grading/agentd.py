@@ -5,6 +5,10 @@ their gaps: signs and decimal points are taken out of texts that are compared, o
 lists within objects are alternatives, `1 == True` in states, and how a trial ended does not matter unless it is asked.
 Two things can only be near: its telemetry is not here, so that `expect.completed` reads how the transcript ended, and
 `expect.tool_call` looks for its text in the names, arguments and answers of the calls.
+
+One gap is closed: there the command of a grade runs in the very folder that the agent has left behind, its check script
+included. Here it runs in a copy in which the protected files are the case's again, so that a check that was edited to
+pass does not.
 """
 
 from __future__ import annotations
@@ -14,14 +18,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentbench_lab.cases import Call
-from agentbench_lab.errors import LabError
 from agentbench_lab.expect import AgentdGrade
 from agentbench_lab.grading.bfcl import standard
+from agentbench_lab.grading.command import wrong_command
 from agentbench_lab.grading.grade import Evidence, cut
 from agentbench_lab.grading.state import brief
 from agentbench_lab.paths import ABSENT, join
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import canonical
+from agentbench_lab.worlds.seen_work import KEPT, FileSeen, WorkSeen
 
 _LAMBDA = re.compile(r"lambda\s+\w+\s*:")
 
@@ -29,10 +34,7 @@ _LAMBDA = re.compile(r"lambda\s+\w+\s*:")
 def wrongs(
     asked: AgentdGrade, transcript: Transcript, evidence: Evidence
 ) -> Iterator[tuple[str, str | None]]:
-    """Each part of the grade that is asked, in the harness's order, with what is wrong with it or None.
-
-    Raises LabError for the parts that need a work folder (`files`, `command`).
-    """
+    """Each part of the grade that is asked, in the harness's order, with what is wrong with it or None."""
     grade = asked.grade
     if not asked.conversation:
         yield from _said(grade, _text(transcript.answer))
@@ -45,9 +47,8 @@ def wrongs(
         yield from _state(grade, values)
     if asked.conversation:
         return
-    for key in ("files", "command"):
-        if key in grade:
-            raise LabError(f"grade.{key} needs a work folder, which this world does not have")
+    if asked.of_work:
+        yield from _work(asked, None if evidence.seen is None else evidence.seen.work)
     if asked.expect.get("completed"):
         ended = transcript.terminated and transcript.stop == "done"
         yield "completed", None if ended else f"not completed: stopped by {transcript.stop}"
@@ -55,6 +56,36 @@ def wrongs(
         text = asked.expect["tool_call"]
         seen = [f"{row.name} {canonical(row.input).decode()} {row.text}" for row in evidence.ledger]
         yield "tool_call", None if any(text in each for each in seen) else f"no call tells of {text!r}"
+
+
+def _work(asked: AgentdGrade, seen: WorkSeen | None) -> Iterator[tuple[str, str | None]]:
+    """The parts `files` and `command` against what was read off the work folder."""
+    if seen is None:
+        for key in ("files", "command"):
+            if key in asked.grade:
+                yield key, "nothing could be seen of a work folder"
+        return
+    if "files" in asked.grade:
+        wrong = None
+        for path, spec in asked.grade["files"].items():
+            wrong = wrong or wrong_file(path, spec, seen.files.get(path, FileSeen("nothing")))
+        yield "files", wrong
+    if asked.command is not None:
+        yield "command", wrong_command(asked.command, seen.command)
+
+
+def wrong_file(path: str, spec: dict[str, Any], seen: FileSeen) -> str | None:
+    """What is wrong with a file that has to be there, to contain a text, or to be one when it is stripped of white
+    space; it is read as text, where every end of a line is a newline. None when nothing is wrong."""
+    if seen.blob is None:
+        return f"{path}: there is {'no such file' if seen.what == 'nothing' else f'a {seen.what}, no file'}"
+    text = seen.blob.data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    if "contains" in spec and spec["contains"] not in text:
+        beyond = "" if seen.blob.whole else f" in the first {KEPT} of its {seen.blob.size} bytes"
+        return f"{path}: {cut(repr(spec['contains']))} is not in it{beyond}"
+    if "exact" in spec and not (seen.blob.whole and text.strip() == spec["exact"]):
+        return f"{path}: expected {cut(repr(spec['exact']))}, got {cut(repr(text.strip()))}"
+    return None
 
 
 def _text(answer: Any) -> str:
@@ -185,4 +216,4 @@ def within(expected: Any, got: Any, path: str) -> str | None:
     return None if fits else f"{path}: expected {brief(expected)}, got {brief(got)}"
 
 
-__all__ = ["alike", "matches", "unmatched", "within", "wrongs"]
+__all__ = ["alike", "matches", "unmatched", "within", "wrong_file", "wrongs"]

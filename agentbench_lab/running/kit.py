@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,18 @@ class Kit:
         for spec in specs:
             yield lambda spec=spec: self.job(spec)  # type: ignore[misc]
 
+    def close(self) -> None:
+        """The run is over in this process: drivers that have a `close()` give back what they hold, each once."""
+        functions = {
+            id(function): function for driver in self.loaded for function in functions_of(driver)[:1]
+        }
+        for function in functions.values():
+            close = getattr(function, "close", None)
+            if callable(close):
+                # the run is there, and nothing that a driver does at its end shall lose it
+                with suppress(Exception):
+                    close()
+
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
         for driver in self.loaded:
@@ -118,13 +131,31 @@ def _only_here(function: Callable[..., Any]) -> bool:
     )
 
 
-@lru_cache(maxsize=4)
+_unpacked: dict[bytes, Kit] = {}
+_unpacking = threading.Lock()
+_MOST = 4
+
+
 def unpacked(data: bytes) -> Kit:
     """The kit of `Kit.packed`, once per process. Modules are found where the sender found them."""
-    paths, packed = pickle.loads(data)
-    sys.path.extend(path for path in paths if path not in sys.path)
-    kit: Kit = pickle.loads(packed)
-    return kit
+    with _unpacking:
+        kit: Kit | None = _unpacked.get(data)
+        if kit is None:
+            while len(_unpacked) >= _MOST:
+                _unpacked.pop(next(iter(_unpacked))).close()
+            paths, packed = pickle.loads(data)
+            sys.path.extend(path for path in paths if path not in sys.path)
+            kit = _unpacked[data] = pickle.loads(packed)
+        return kit
+
+
+def forget(name: str) -> None:
+    """The run is over on this worker of a cluster, which was given its kit by this name."""
+    data = held.pop(name, None)
+    with _unpacking:
+        kit = _unpacked.pop(data, None) if data is not None else None
+    if kit is not None:
+        kit.close()
 
 
 class Wire:

@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Client, WorkerPlugin
 
-from agentbench_lab.running.kit import held
+from agentbench_lab.running.kit import forget, held
 
 
 class Holds(WorkerPlugin):  # type: ignore[misc,unused-ignore]
@@ -25,7 +25,7 @@ class Holds(WorkerPlugin):  # type: ignore[misc,unused-ignore]
 
     def teardown(self, worker: Any) -> None:
         """The run is over."""
-        held.pop(self.name, None)
+        forget(self.name)
 
 
 def give(client: Client, data: bytes) -> str:

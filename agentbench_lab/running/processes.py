@@ -33,6 +33,8 @@ _AHEAD = 2
 _GRACE_S = 1.5
 """A worker reports a late trial itself, with what it did; only one that cannot is given up this much later."""
 _START_S = 120.0
+_CLOSE_S = 5.0
+"""What drivers have at the end of a run to give back what they hold, all workers together."""
 
 
 def run_in_processes(
@@ -72,9 +74,12 @@ def run_in_processes(
                     late = worker.given[0]
                     _replace(worker, running, left, packed, drop=1)
                     sink(kit.lost(late).abandon())
-    finally:
         for worker in running:
-            worker.end()
+            worker.leave()
+    finally:
+        until = time.monotonic() + _CLOSE_S
+        for worker in running:
+            worker.end(until)
 
 
 def _receive(
@@ -162,7 +167,7 @@ class _Worker:
         self.pipe: Connection = Connection(ours.detach())
         self.given: deque[Spec] = deque()
         self.deadline = time.monotonic() + _START_S
-        self.ready = self.begun = False
+        self.ready = self.begun = self.leaving = False
         self.ended = 0
         self.said = ""
         with contextlib.suppress(OSError):
@@ -177,10 +182,20 @@ class _Worker:
             with contextlib.suppress(OSError):
                 self.pipe.send_bytes(Wire.pack([spec]))
 
-    def end(self) -> int | None:
-        """End the process and everything in its session; its exit code."""
+    def leave(self) -> None:
+        """Tell it that the run is over: its drivers are closed, and it ends."""
+        if self.ready and not self.given:
+            with contextlib.suppress(OSError):
+                self.pipe.send_bytes(b"")
+                self.leaving = True
+
+    def end(self, until: float = 0.0) -> int | None:
+        """End the process and everything in its session; its exit code. One that leaves is waited for."""
         if self.pipe.closed:
             return self.process.returncode
+        if self.leaving:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(max(0.0, until - time.monotonic()))
         code = self.process.poll()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -202,22 +217,27 @@ def serve(handle: int) -> None:
     pipe.send_bytes(pickle.dumps(("ready", None)))
     # from here on nobody reads what drivers print as errors, and a full pipe would stop them
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    specs: SimpleQueue[Spec] = SimpleQueue()
+    specs: SimpleQueue[Spec | None] = SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, specs), daemon=True).start()
     under_way = _UnderWay(pipe)
     with routed():
-        while True:
-            job = kit.job(specs.get())
+        while (spec := specs.get()) is not None:
+            job = kit.job(spec)
             under_way.begin(job)
             job.watch = under_way.watch
             under_way.send("record", job, job.run)
+    kit.close()
+    # threads that drivers left behind do not hold it up
+    os._exit(0)
 
 
-def _listen(pipe: Connection, specs: SimpleQueue[Spec]) -> None:
-    """Take in what is to be run. Without the other side nothing here has a purpose, nor a driver that hangs."""
+def _listen(pipe: Connection, specs: SimpleQueue[Spec | None]) -> None:
+    """Take in what is to be run, until an empty message says that the run is over. Without the other side nothing here
+    has a purpose, nor a driver that hangs."""
     try:
         while True:
-            specs.put(Wire.specs(pipe.recv_bytes())[0])
+            message = pipe.recv_bytes()
+            specs.put(Wire.specs(message)[0] if message else None)
     except (EOFError, OSError):
         os.killpg(0, signal.SIGKILL)
 

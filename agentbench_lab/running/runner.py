@@ -576,6 +576,7 @@ class Prepared:
         except KeyboardInterrupt:
             interrupted = True
         finally:
+            self.kit.close()
             if journal is not None:
                 journal.close()
             if self._recording is not None:

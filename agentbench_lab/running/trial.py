@@ -398,7 +398,12 @@ class Job:
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
-            return self._tried(self._out_of_time(), "")
+            stopped = self._out_of_time()
+            notes = (*(_kept(str(note)) for note in error.notes), *stopped.notes)
+            usage = None if error.usage is None else checked_usage(error.usage)
+            if usage is not None and self._context.spent != _UNKNOWN:
+                usage = self._context.spent + usage
+            return self._tried(msgspec.structs.replace(stopped, notes=notes), "", usage=usage)
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")

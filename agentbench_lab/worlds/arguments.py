@@ -56,6 +56,9 @@ def compile_schema(schema: Mapping[str, Any]) -> Check:
         near = nearest(unknown[0], known)
         hint = f" (did you mean {near!r}?)" if near else ""
         raise UnsupportedSchema(f"keyword {unknown[0]!r} is not supported in a tool's schema{hint}")
+    for word, (kinds, said) in _SHAPES.items():
+        if word in schema and (type(schema[word]) is bool or not isinstance(schema[word], kinds)):
+            raise UnsupportedSchema(f"{word}: must be {said}")
     type_check = _type_check(schema.get("type"))
     rest = [_KEYWORDS[word](schema) for word in _KEYWORDS if word in schema]
 
@@ -224,6 +227,16 @@ def _maximum(schema: Mapping[str, Any]) -> Check:
     return check
 
 
+_SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "enum": ((list, tuple), "a list"),
+    "items": ((Mapping,), "a schema"),
+    "properties": ((Mapping,), "an object of schemas"),
+    "required": ((list, tuple), "a list of names"),
+    "anyOf": ((list, tuple), "a list of schemas"),
+    "minimum": ((int, float), "a number"),
+    "maximum": ((int, float), "a number"),
+}
+"""What the values of keywords have to be."""
 _KEYWORDS: dict[str, Callable[[Mapping[str, Any]], Check]] = {
     "enum": _enum,
     "const": _const,

@@ -172,6 +172,11 @@ class Address(Struct, frozen=True):
     token: str
 
     @property
+    def url_with_token(self) -> str:
+        """One text that opens it where the token may come in the URL; whoever can read the text can use it."""
+        return f"{self.url}?token={self.token}"
+
+    @property
     def path(self) -> str:
         return "/" + self.url.split("/", 3)[3]
 
@@ -186,7 +191,7 @@ class HttpBridge:
     def __init__(self, *, port: int = 0, call_s: float = CALL_S) -> None:
         self._wanted = port
         self._call_s = call_s
-        self._served: dict[str, tuple[str, Served]] = {}
+        self._served: dict[str, tuple[str, Served, bool]] = {}
         self._uvicorn: Any = None
         self._thread: threading.Thread | None = None
         self.port = 0
@@ -231,13 +236,16 @@ class HttpBridge:
                 raise LabError("the MCP server did not start")
             time.sleep(0.005)
 
-    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "") -> Address:
-        """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one)."""
+    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "", in_url: bool = False) -> Address:
+        """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one).
+
+        With `in_url` the token may also come as `?token=...`, for a client that takes a URL and no header.
+        """
         path = f"/{path.strip('/') or secrets.token_hex(8)}/mcp"
         if path in self._served:
             raise ValueError(f"{path} is served already")
         token = token or secrets.token_urlsafe(32)
-        self._served[path] = (token, Served(toolbox, call_s=self._call_s))
+        self._served[path] = (token, Served(toolbox, call_s=self._call_s), in_url)
         return Address(f"http://{HOST}:{self.port}{path}", token)
 
     def shut(self, address: Address) -> None:
@@ -256,7 +264,7 @@ class HttpBridge:
 class _Gate:
     """The ASGI application: who may not come in is refused here, who may is handed to the SDK."""
 
-    def __init__(self, served: dict[str, tuple[str, Served]], port: int) -> None:
+    def __init__(self, served: dict[str, tuple[str, Served, bool]], port: int) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 
@@ -287,8 +295,10 @@ class _Gate:
         if refused is None and scope["path"] not in self._served:
             refused = Response("no trial is served here", 404)
         if refused is None:
-            token, served = self._served[scope["path"]]
+            token, served, in_url = self._served[scope["path"]]
             scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            if in_url and not scheme:
+                scheme, given = "bearer", request.query_params.get("token", "")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
                 refused = Response("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
         if refused is not None:

@@ -29,7 +29,15 @@ from agentbench_lab.worlds.process import Finished
 from agentbench_lab.worlds.sandbox_folder import Folder, Full, PathRefused
 from agentbench_lab.worlds.sandbox_levels import Level, Place, default_level, open_place
 from agentbench_lab.worlds.sandbox_pack import pack, unpack
-from agentbench_lab.worlds.sandbox_spec import LIST_LIMIT, READ_LIMIT, TOOLS, BadSandbox, Spec, stored
+from agentbench_lab.worlds.sandbox_spec import (
+    LIST_LIMIT,
+    READ_LIMIT,
+    TOOLS,
+    BadSandbox,
+    Renamed,
+    Spec,
+    stored,
+)
 from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, WorkSeen, blob
 from agentbench_lab.worlds.toolbox import Ran
@@ -57,7 +65,10 @@ class Sandbox:
         self._place: Place | None = None
         self._closed = False
         self._lock = threading.Lock()
-        self.registry = Registry(tuple(TOOLS[tool] for tool in spec.tools))
+        self._renamed = {tool.name: tool for tool in spec.tools if isinstance(tool, Renamed)}
+        self.registry = Registry(
+            tuple(TOOLS[tool] if isinstance(tool, str) else tool.capability() for tool in spec.tools)
+        )
 
     @classmethod
     def of(cls, declared: Mapping[str, Any], *, name: str, level: Level | None = None) -> Sandbox:
@@ -87,7 +98,8 @@ class Sandbox:
             for path, file in stored(spec.files).items()
         }
         bounds = msgspec.structs.asdict(spec.limits)
-        return digest([files, spec.protected, spec.tools, bounds, str(self.level)])
+        tools = msgspec.to_builtins(spec.tools)
+        return digest([files, spec.protected, tools, bounds, str(self.level)])
 
     def fork(self) -> Sandbox:
         return Sandbox(self.spec, name=self.name, level=self._level)
@@ -107,7 +119,12 @@ class Sandbox:
 
     def run(self, name: str, input: dict[str, Any]) -> Ran:
         """Run one tool. Raises OSError when the machine cannot, which is no fault of the agent's."""
+        renamed = self._renamed.get(name)
         try:
+            if renamed is not None:
+                name = renamed.builtin
+                if renamed.input_schema is not None:
+                    input = _texts(name, input)
             if name == "bash":
                 return self._bash(input["command"], input.get("timeout_s"))
             if name == "read_file":
@@ -209,7 +226,8 @@ class Sandbox:
 
     def seen(self, expect: Expect) -> Seen:
         """What a grade by this expectation reads off the folder, as it now stands."""
-        return Seen(work=self.look(expect.files, expect.command))
+        asked = expect if expect.agentd is None else expect.agentd
+        return Seen(work=self.look(asked.files, asked.command))
 
     def look(
         self, files: Mapping[str, ExpectedFile] | None = None, command: ExpectedCommand | None = None
@@ -273,6 +291,20 @@ class Sandbox:
 
 def _rebuilt(spec: Spec, name: str, level: Level | None) -> Sandbox:
     return Sandbox(spec, name=name, level=level)
+
+
+def _texts(name: str, input: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a tool under a schema of the case's own, which may lack what the built-in one takes."""
+    if name == "bash":
+        found = {"command": input.get("command") or input.get("cmd") or ""}
+    elif name == "write_file":
+        found = {"path": input.get("path", ""), "content": input.get("content", "")}
+    else:
+        found = {"path": input.get("path", "")}
+    for key, value in found.items():
+        if type(value) is not str:
+            raise PathRefused(f"{key} must be text")
+    return found
 
 
 def _file_seen(folder: Folder, path: str) -> FileSeen:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from agentbench_lab.errors import did_you_mean
@@ -11,6 +13,8 @@ from agentbench_lab.expect_work import Given, content, given_faults, path_faults
 from agentbench_lab.worlds.capabilities import Capability, Parameter
 from agentbench_lab.worlds.sandbox_folder import Stored
 from agentbench_lab.worlds.sandbox_levels import Bounds
+from agentbench_lab.worlds.statetools import read_tools
+from agentbench_lab.worlds.toolbox import CONTROL_TOOLS
 
 READ_LIMIT = 100_000
 """Bytes that read_file gives at once."""
@@ -18,12 +22,47 @@ LIST_LIMIT = 1_000
 """Entries that list_files gives at once."""
 
 
+_CONTROLS = frozenset(tool.name for tool in CONTROL_TOOLS)
+
+
+class Renamed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One of the tools under a name of the case's own, with its own description and JSON Schema of the arguments.
+
+    Of the arguments `command` (or `cmd`), `path` and `content` are looked at; one that is left out is the empty text.
+    Without `input_schema` the arguments are the built-in tool's.
+    """
+
+    name: str
+    builtin: str
+    description: str = ""
+    input_schema: dict[str, Any] | None = None
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with it."""
+        if self.builtin not in TOOLS:
+            return [f"tools: {self.name}: no tool {self.builtin!r}{did_you_mean(self.builtin, TOOLS)}"]
+        return read_tools([self._declared()], {}, _CONTROLS)[1]
+
+    def capability(self) -> Capability:
+        """What an agent is shown of it. It must be without faults."""
+        known = TOOLS[self.builtin]
+        if self.input_schema is None:
+            question = self.description or known.question
+            return msgspec.structs.replace(known, name=self.name, label=self.name, question=question)
+        own = read_tools([self._declared()], {}, _CONTROLS)[0][self.name].capability
+        return msgspec.structs.replace(own, read_only=known.read_only)
+
+    def _declared(self) -> dict[str, Any]:
+        schema = {"type": "object"} if self.input_schema is None else self.input_schema
+        return {"name": self.name, "description": self.description, "input_schema": schema}
+
+
 class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A sandbox as a case declares it: `{"kind": "sandbox", "files": {…}, "protected": […], "tools": […], "limits": {…}}`."""
 
     files: dict[str, str | Given] = {}
     protected: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ("bash", "read_file", "write_file", "list_files")
+    tools: tuple[str | Renamed, ...] = ("bash", "read_file", "write_file", "list_files")
     limits: Bounds = Bounds()
 
     def faults(self) -> list[str]:
@@ -33,10 +72,13 @@ class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         for path in self.protected:
             if path not in self.files:
                 said.append(f"protected: {path!r} is not in files{did_you_mean(path, self.files)}")
-        for name in self.tools:
-            if name not in TOOLS:
-                said.append(f"tools: no tool {name!r}{did_you_mean(name, TOOLS)}")
-        if len(set(self.tools)) != len(self.tools):
+        for tool in self.tools:
+            if isinstance(tool, Renamed):
+                said += tool.faults()
+            elif tool not in TOOLS:
+                said.append(f"tools: no tool {tool!r}{did_you_mean(tool, TOOLS)}")
+        names = [tool if isinstance(tool, str) else tool.name for tool in self.tools]
+        if len(set(names)) != len(names):
             said.append("tools: a tool is named twice")
         if not self.tools:
             said.append("tools: names no tool")
@@ -117,4 +159,4 @@ class BadSandbox(ValueError):
         super().__init__("; ".join(problems))
 
 
-__all__ = ["LIST_LIMIT", "READ_LIMIT", "TOOLS", "BadSandbox", "Spec", "stored"]
+__all__ = ["LIST_LIMIT", "READ_LIMIT", "TOOLS", "BadSandbox", "Renamed", "Spec", "stored"]

@@ -346,7 +346,7 @@ def _closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     closed = dict(schema)
-    if "properties" in schema:
+    if isinstance(schema.get("properties"), dict):
         closed["properties"] = {key: _closed(sub) for key, sub in schema["properties"].items()}
         closed.setdefault("additionalProperties", False)
     if "items" in schema:

@@ -17,6 +17,11 @@ from agentbench_lab.grading.agentd import alike, matches, unmatched, within, wro
 from agentbench_lab.results.product import regrade
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
+from agentbench_lab.worlds.find import Worlds
+from agentbench_lab.worlds.sandbox_levels import Level
+from agentbench_lab.worlds.seen import Seen
+from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, WorkSeen, blob
+from agentbench_lab.worlds.toolbox import Toolbox
 
 
 @pytest.mark.parametrize(
@@ -119,6 +124,43 @@ def test_answers() -> None:
     assert said({}, "x", tool_call="f") == {"tool_call": False}
 
 
+def seen(**files: bytes) -> Evidence:
+    found = {path: FileSeen("file", blob(data)) for path, data in files.items()}
+    return Evidence(seen=Seen(work=WorkSeen("local", found, CommandSeen(exit=1))))
+
+
+@pytest.mark.parametrize(
+    ("spec", "data", "fits"),
+    [
+        ({}, b"", True),
+        ({}, None, False),
+        ({"contains": ""}, None, False),
+        ({"contains": "a\nb"}, b"a\r\nb", True),
+        ({"contains": "A"}, b"a", False),
+        ({"exact": "a"}, b"\n a \n", True),
+        # what is expected is not stripped
+        ({"exact": "a\n"}, b"a\n", False),
+        ({"contains": "a", "exact": "a"}, b"ab", False),
+        ({"contains": "z"}, b"a" * KEPT + b"z", False),
+        ({"exact": "a" * KEPT}, b"a" * KEPT + b"\n" * 2, False),
+    ],
+)
+def test_files(spec: dict[str, str], data: bytes | None, fits: bool) -> None:
+    evidence = seen() if data is None else seen(f=data)
+    ((name, wrong),) = wrongs(AgentdGrade({"files": {"f": spec}}), Transcript(), evidence)
+    assert (name, wrong is None) == ("files", fits)
+
+
+def test_commands() -> None:
+    asked = [AgentdGrade({"command": {"run": "x", **more}}) for more in ({}, {"expect_exit": 1})]
+    assert [grade.command.timeout_s for grade in asked if grade.command is not None] == [120, 120]
+    said = [list(wrongs(grade, Transcript(), seen())) for grade in asked]
+    assert said == [[("command", "x: exit 1; expected exit 0")], [("command", None)]]
+    assert list(wrongs(asked[0], Transcript(), Evidence())) == [
+        ("command", "nothing could be seen of a work folder")
+    ]
+
+
 TOOL = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
 TASK: dict[str, Any] = {
     "id": "t",
@@ -205,3 +247,94 @@ def test_naive_spots_are_faults(tmp_path: Path) -> None:
 def test_a_line_that_is_no_task_is_told(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError, match=r"tasks\.jsonl:3: .*id"):
         read_tasks(written(tmp_path, {"instruction": "x"}))
+
+
+SHELL: dict[str, Any] = {"name": "run", "builtin": "bash"}
+FOLDER: dict[str, Any] = {
+    "id": "w",
+    "instruction": "Mend m.py. Don't change the check script `check.py`, and do not edit more than m.py.",
+    "tool_server": {
+        "files": {"m.py": "x = 1\n", "check.py": "import m; assert m.x == 2\n"},
+        "tools": [SHELL],
+    },
+    "grade": {"command": {"run": "python3 check.py"}},
+}
+
+
+def folder_of(path: Path, **keys: Any) -> dict[str, Any]:
+    world = load_cases(path, **keys).cases[0].world
+    assert isinstance(world, dict)
+    return world
+
+
+def test_what_an_instruction_forbids_to_edit_is_protected(tmp_path: Path) -> None:
+    assert folder_of(written(tmp_path, FOLDER))["protected"] == ["check.py"]
+    silent = written(tmp_path, {**FOLDER, "instruction": "Mend m.py, edit check.py."})
+    assert folder_of(silent)["protected"] == []
+    assert folder_of(silent, protected=["check.py", "other.py"])["protected"] == ["check.py"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"grade": {"state": {}}}, "grade.state: its tools act on a work folder, which has no state"),
+        ({"mock_mcp": {}}, "has a resource server beside a work folder, and a case has one world"),
+        (
+            {"tool_server": {"tools": [SHELL, {"name": "f"}]}},
+            "f: is no built-in tool, and those beside it act on a work folder",
+        ),
+        ({"tool_server": {"tools": [{"name": "f"}]}}, "grade.command needs a work folder: give files, or a built-in tool"),
+        ({"user_simulator": {}}, "run: a built-in tool has no work folder in a conversation"),
+        ({"tool_server": {"tools": [{**SHELL, "builtin": "bsh"}]}}, "run: no built-in tool 'bsh' (did you mean 'bash'?)"),
+        ({"tool_server": {"files": {"../m.py": ""}, "tools": []}}, "files: '../m.py' leads out with '..'"),
+        ({"grade": {"files": {"/etc/passwd": {}}}}, "grade.files: '/etc/passwd' must be relative to the work folder"),
+        ({"grade": {"files": {"m.py": []}}}, "grade.files: m.py: must be an object"),
+        ({"grade": {"command": {"run": "x", "expect_exit": "0"}}}, "grade.command: expect_exit: must be a whole number"),
+        ({"grade": {"regex": "("}}, "grade.regex: missing ), unterminated subpattern at position 0"),
+        ({"grade": {"tool_calls": [{"args": {}}]}}, "grade.tool_calls: [0]: must be an object with a name"),
+        ({"tool_server": {"tools": [{"name": "f", "effect": 7}]}}, "f: effect must be an object"),
+        ({"tool_server": {"tools": [{"name": "f", "inputSchema": 7}]}}, "f: inputSchema must be an object"),
+    ],
+)  # fmt: skip
+def test_what_has_no_folder_or_no_shape_is_said(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProblemsError) as raised:
+        load_cases(written(tmp_path, {**FOLDER, **change}), users=True)
+    assert [str(problem) for problem in raised.value.problems] == [f"{tmp_path}/tasks.jsonl:3: w: {said}"]
+
+
+def test_an_id_that_is_given_twice_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ProblemsError, match=r"tasks\.jsonl:4: t: is on line 3 already"):
+        load_cases(written(tmp_path, TASK, TASK))
+
+
+def test_tools_of_a_folder_keep_the_names_and_arguments_of_the_task(tmp_path: Path) -> None:
+    """At the level that needs nothing: the commands are ours."""
+
+    def tool(name: str, builtin: str, *keys: str) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {key: {} for key in keys}, "required": []}
+        return {"name": name, "builtin": builtin, "description": f"the {name}", "inputSchema": schema}
+
+    tools = [
+        tool("sh", "bash", "cmd"),
+        tool("put", "write_file", "path", "content"),
+        tool("see", "read_file", "path"),
+    ]
+    suite = load_cases(written(tmp_path, {**FOLDER, "tool_server": {"files": {}, "tools": [*tools, SHELL]}}))
+    box = Toolbox(Worlds(suite, sandbox=Level("local")).of(suite.cases[0]).fork(), suite.cases[0].task.tools)
+    try:
+        shown = {one.name: (one.description, list(one.input_schema["properties"])) for one in box.tools}
+        assert shown["sh"] == ("the sh", ["cmd"])
+        assert shown["run"][1] == ["command", "timeout_s"]
+        assert box.call("put", {"path": "a.txt", "content": "hello"}).ok
+        assert box.call("put", {"path": "empty.txt"}).ok
+        assert box.call("sh", {"cmd": "cat a.txt empty.txt"}).text == "hello"
+        assert box.call("run", {"command": "ls"}).text == "a.txt\nempty.txt"
+        assert box.call("see", {"path": "a.txt"}).value == "hello"
+        assert box.call("see", {"path": 7}).text == "path must be text"
+        refused = [("see", {"path": 7}), ("see", {}), ("see", {"path": "../x"}), ("sh", {"cmd": ["ls"]})]
+        assert [box.call(name, given).status for name, given in refused] == ["tool_error"] * 4
+        assert box.call("bash", {"command": "ls"}).status == "undeclared"
+        assert box.fault == ""
+    finally:
+        box.close()
+        box.release()

@@ -1,0 +1,10 @@
+#!/bin/sh
+# One task after the other: call the first declared tool without arguments, and answer what it said.
+while read -r line; do
+  id=${line#*\"id\":\"} id=${id%%\"*}
+  tool=${line#*\"tools\":[\"} tool=${tool%%\"*}
+  printf '{"id":"%s","call":{"name":"%s","input":{}}}\n' "$id" "$tool"
+  read -r result
+  text=${result#*\"text\":\"} text=${text%%\",\"value\":*}
+  printf '{"id":"%s","final":{"answer":"%s"}}\n' "$id" "$text"
+done

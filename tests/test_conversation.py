@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -650,6 +651,32 @@ def test_a_conversation_is_recorded_and_played_back(tmp_path: Path, user: Side |
         assert talks[0]["turns"] == talks[1]["turns"]
         assert talks[0]["user"]["usage"]["fresh_input"] == talks[1]["user"]["usage"]["fresh_input"]
     assert len({*live.transcripts["messages"].to_pylist()}) == 3
+
+
+def test_a_program_plays_the_user_and_is_closed_with_the_run(tmp_path: Path) -> None:
+    """One process for all turns of all trials, which is gone when the run is there."""
+    program = tmp_path / "user.py"
+    program.write_text(
+        "import json, os, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    said = f\"{os.getpid()} heard {asked['task']['request']}\"\n"
+        "    print(json.dumps({'id': asked['id'], 'final': {'text': said}}), flush=True)\n",
+        encoding="utf-8",
+    )
+    run = evaluate(
+        cases(), Says(*"abcdefgh"), user=f"command:{sys.executable} {program}", world=world(), trials=2, save_run=False
+    )  # fmt: skip
+    said = [
+        message["content"].split()
+        for text in run.transcripts["messages"].to_pylist()
+        for message in json.loads(text)
+        if message["role"] == "user" and "heard" in message["content"]
+    ]
+    assert [words[1:] for words in said] == [["heard", letter] for letter in "abcefg"]
+    (pid,) = {int(words[0]) for words in said}
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 # -- how it reads

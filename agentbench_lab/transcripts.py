@@ -142,7 +142,8 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     reads of the tied candidates of an ambiguous request; `result` is the set of labels composed from the calls.
     `proof` is the list of steps of the ladder's own shape; `notes` are the driver's reasons; `messages` its dialogue.
     `text` is what it said last in plain words: a turn of a conversation, and no answer where one is expected. `cached`
-    says that some answer of a model came from a cache, so that the trial's times say nothing.
+    says that some answer of a model came from a cache, so that the trial's times say nothing. `heard` says that
+    the calls are what the toolbox saw the agent do, and no account of its own.
     """
 
     calls: tuple[Call, ...] = ()
@@ -164,3 +165,4 @@ class Transcript(Struct, frozen=True, gc=False, omit_defaults=True):
     notes: tuple[str, ...] = ()
     text: str = ""
     cached: bool = False
+    heard: bool = False

@@ -564,6 +564,7 @@ _KEYS = {
     "notes": "notes",
     "why": "notes",
     "cached": "cached",
+    "heard": "heard",
     "observed": "observed",
     "stop": "stop",
 }
@@ -682,6 +683,7 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
         messages=tuple(plain(list(_sequence(fields.get("messages", ()), "messages")))),
         notes=_notes(fields.get("notes")),
         cached=_flag(fields, "cached", False),
+        heard=_flag(fields, "heard", False),
     )
 
 

@@ -203,6 +203,7 @@ def _transcript(talk: Talk, tools: Toolbox, *, text: str = "", stopped: bool = F
         messages=({**talk.messages[0], "asked": talk.asked}, *talk.messages[1:]),
         notes=tuple(talk.notes),
         cached=talk.cached,
+        heard=True,
     )
 
 

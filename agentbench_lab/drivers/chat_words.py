@@ -16,7 +16,7 @@ _SYSTEM = """\
 You carry out a task with tools. Call the tools that the task needs and read what each of them gives back before you go on. \
 Use only the tools that are offered, with arguments that follow from the task or from what a tool gave back; invent none.
 
-The task is ended by a tool: `answer` with what was asked for and a status, success or failure; `refuse` when no tool that \
+The task is ended by a tool: `answer` with what was asked for (names as a list) and a status, success or failure; `refuse` when no tool that \
 is offered fits, or when what is asked for cannot be found; `goal` when the task is to name the goal that observed calls \
 serve. Words without a call end your turn, and are no answer to a task."""
 _SCHEMA = """\

@@ -208,6 +208,7 @@ def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float
     answers = stop == "done" and bool(text.strip()) and not tools.answered
     return Transcript(
         calls=tuple(tools.done),
+        heard=True,
         answer=text.strip() if answers else None,
         text="" if answers else text,
         refused=stop == "refused",

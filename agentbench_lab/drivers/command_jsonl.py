@@ -159,7 +159,8 @@ class Talk:
             final = json.loads(self._said.clean(json.dumps(final, ensure_ascii=False)))
         if isinstance(final, dict) and "calls" not in final:
             # who claims nothing has done what it was seen to do
-            final = {**final, "calls": [{"name": call.name, "input": call.input} for call in self._done]}
+            calls = [{"name": call.name, "input": call.input} for call in self._done]
+            final = {**final, "calls": calls, "heard": True}
         done = as_transcript(final)
         notes = (*self._said.notes(), *done.notes)
         self.reusable = self._named
@@ -168,7 +169,7 @@ class Talk:
 
     def _failed(self, why: str) -> Transcript:
         return Transcript(
-            calls=tuple(self._done), terminated=False, stop="driver_error", notes=self._noted(why)
+            calls=tuple(self._done), heard=True, terminated=False, stop="driver_error", notes=self._noted(why)
         )
 
     def _noted(self, why: str) -> tuple[str, ...]:

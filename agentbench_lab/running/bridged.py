@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.cases import Call, Case, Suite
+from agentbench_lab.cases import Case, Suite
 from agentbench_lab.drivers.base import ended
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading import Grade
+from agentbench_lab.grading.heard import calls_of, claimed
 from agentbench_lab.running.trial import collect, judge
 from agentbench_lab.transcripts import Stop, Transcript
 from agentbench_lab.worlds.toolbox import Ending, LedgerRow, Toolbox, World
@@ -53,28 +54,17 @@ class Trial:
         box = self.toolbox
         ledger = box.close()
         try:
-            calls = self._claims(ledger)
-            transcript = ended(Transcript(calls=calls, driver="mcp"), box)
+            # the ladder judges calls that are claimed; elsewhere the grader reads the ledger where nothing is
+            calls = calls_of(ledger, self.case.expect) if self.case.taxonomy == "ladder" else ()
+            transcript = ended(Transcript(calls=calls, driver="mcp", heard=True), box)
             if box.spent:
                 transcript = msgspec.structs.replace(transcript, terminated=False, stop="budget")
+            transcript = claimed(self.case, transcript, ledger)
             evidence = collect(self.case, self._task, transcript, ledger, box)
         finally:
             box.release()
         verdict = judge(self.case, transcript, evidence, strictness) if grading else None
         return Ended(self.case.id, self.number, ledger, box.ending, transcript.stop, box.fault, verdict)
-
-    def _claims(self, ledger: Sequence[LedgerRow]) -> tuple[Call, ...]:
-        """The ladder judges calls that are claimed: those that worked count as such, and the one that is to fail.
-        Elsewhere the grader reads the ledger where nothing is claimed."""
-        if self.case.taxonomy != "ladder":
-            return ()
-        recover = self.case.expect.recover
-        failing = recover.after if recover is not None else None
-        return tuple(
-            Call(row.name, row.input)
-            for row in ledger
-            if isinstance(row.input, dict) and (row.status == "ok" or row.name == failing)
-        )
 
 
 def chosen(suite: Suite, ids: Sequence[str]) -> list[Case]:

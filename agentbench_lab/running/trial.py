@@ -31,6 +31,7 @@ from agentbench_lab.drivers.base import (
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
+from agentbench_lab.grading.heard import claimed
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
@@ -458,6 +459,7 @@ class Job:
         if self.watch is not None and case.expect.of_work:
             # to judge may be to run a command, which has a limit of its own
             self.watch(None)
+        transcript = claimed(case, transcript, last.ledger)
         try:
             evidence = collect(case, self._kept, transcript, last.ledger, self._toolbox, lost=self.lost)
         finally:

@@ -292,6 +292,7 @@ def _together(parts: Sequence[str], came: Sequence[Transcript], **decided: Any) 
         recovered=any(said.recovered for said in came),
         messages=tuple(messages),
         notes=tuple(notes),
+        heard=all(said.heard for said in came),
         **decided,
     )
 

@@ -1,4 +1,4 @@
-"""The notebook on scaffolds: with a run made now, with a run from disk, and refusing a baseline that is not there."""
+"""The notebook on scaffolds: with a run made now, from disk, from a recording, and refusing a baseline that is not there."""
 
 from __future__ import annotations
 
@@ -50,3 +50,23 @@ def test_a_run_that_is_there_is_read_and_a_wrong_baseline_is_refused(tmp_path: P
     )
     with pytest.raises((LabError, PapermillExecutionError), match="no arm has the scaffold 'linear'"):
         run_notebook(NOTEBOOK, tmp_path / "failed.ipynb", given | {"baseline": "linear"})
+
+
+@pytest.mark.long
+def test_a_live_run_that_was_recorded_is_played_back(tmp_path: Path) -> None:
+    """A small model under three scaffolds: nothing is solved, nothing is claimed of it, and what it cost is compared."""
+    given = {
+        "driver": "replay:smollm2-wide",
+        "scaffolds": ["once", "linear", "fan_out_2"],
+        "only": "wide-01-a,wide-01-b,wide-02-a,wide-02-b",
+        "trials": 1,
+    }
+    executed = run_notebook(NOTEBOOK, tmp_path / "out.ipynb", given)
+    charts = [each[CHART_MIME] for each in shown(executed) if CHART_MIME in each]
+    assert len(charts) == 3
+    for chart in charts[:2]:
+        assert "Evidence: replayed" in " ".join(chart["title"]["subtitle"])
+    assert "no case has more than one judged trial" in charts[2]["title"]["text"][0]
+    page = publish(executed, tmp_path / "page.html").read_text(encoding="utf-8")
+    for said in ("REPLAYED", "Does it pay for itself?", "0% [0, 49] 0/4"):
+        assert said in page

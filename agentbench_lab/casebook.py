@@ -17,6 +17,7 @@ from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Run
 from agentbench_lab.tables import Table
 from agentbench_lab.users import User
+from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.toolbox import World
 
 _LONGEST = 300
@@ -146,6 +147,13 @@ def world(opened: Opened) -> Table:
         rows += [[key, _size(value), _json(value)] for key, value in state.items()]
         if not rows:
             rows = [["nothing", "", "its tools change nothing"]]
+    elif isinstance(made, Sandbox):
+        given = made.spec.files
+        rows += [
+            [path, "1", _json(text if isinstance(text, str) else "(bytes)")] for path, text in given.items()
+        ]
+        if not rows:
+            rows = [["nothing", "", "an empty folder"]]
     else:
         rows = [["names", str(len(made.labels)), ", ".join(sorted(made.labels)[:12])]]
     return Table(f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows)
@@ -253,7 +261,12 @@ def _count(number: int, what: str) -> str:
 
 
 def _changes(diff: str | None) -> Iterator[tuple[str, str]]:
-    for change in json.loads(diff) if diff else ():
+    changes = json.loads(diff) if diff else ()
+    if isinstance(changes, dict):
+        # of a work folder it is said which files a call created, changed or removed
+        yield from ((path, word) for word, paths in changes.items() for path in paths)
+        return
+    for change in changes:
         before = _json(change["old"]) if "old" in change else "nothing"
         after = _json(change["new"]) if "new" in change else "nothing"
         yield change["path"], f"{before} → {after}"

@@ -128,6 +128,9 @@ def _parameter_faults(declared: Any, where: str, typed: bool) -> Iterator[str]:
             yield from _parameter_faults(inner, f"{where}.{key}", typed)
 
 
+NOTHING_JUDGED = "grade: nothing is judged, so everything passes"
+
+
 class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What mode `agentd` judges by: the `grade` and `expect` of a task of that harness, as they stand there.
 
@@ -217,7 +220,7 @@ class AgentdGrade(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         counted = [key for key in grade if not self.conversation or key in ("state", "state_absent")]
         judged = any(grade[key] not in ({}, []) or key == "files" for key in counted)
         if not judged and (self.conversation or not any(expect.values())):
-            yield "grade: nothing is judged, so everything passes"
+            yield NOTHING_JUDGED
         if self.conversation:
             for key in (*(key for key in grade if key not in counted), *expect):
                 yield f"grade: {key} is not looked at in a conversation"
@@ -386,6 +389,7 @@ def state_faults(
 
 
 __all__ = [
+    "NOTHING_JUDGED",
     "LADDER_KEYS",
     "OUTCOME_KEYS",
     "AgentdGrade",

@@ -8,10 +8,16 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from agentbench_lab.patterns import PATTERN_S, fits
+
 STOP_TOKEN = "###STOP###"
 """What either side says to end a conversation; it is no part of what was said."""
 MAX_TURNS = 4
 """Turns of the agent, where a case does not say."""
+
+
+class RanAway(Exception):
+    """A pattern of a script did not come to an end on what the agent said; the user has failed, not the agent."""
 
 
 class When(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -36,8 +42,15 @@ class When(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         """Whether the agent's words of this turn are those that the line waits for."""
         if self.turn is not None and turn != self.turn:
             return False
-        if self.regex is not None and re.search(self.regex, words) is None:
-            return False
+        if self.regex is not None:
+            # the words are an agent's, who may have written them for the pattern
+            found = fits(self.regex, words)
+            if found is None:
+                raise RanAway(
+                    f"the user's pattern {self.regex!r} took more than {PATTERN_S:g} s on what was said"
+                )
+            if not found:
+                return False
         folded = words.casefold()
         return all(text.casefold() in folded for text in self.texts)
 

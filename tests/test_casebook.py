@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from agentbench_lab import casebook
@@ -83,3 +86,17 @@ def test_mistakes_are_told() -> None:
     run = evaluate("support", "refuse_all", only="cancel-shipped", save_run=False)
     with pytest.raises(LabError, match="no trial 2 of 'cancel-shipped'"):
         casebook.steps(run, "cancel-shipped", trial=2)
+
+
+def test_a_work_folder_is_shown_with_its_files_and_what_a_call_changed(tmp_path: Path) -> None:
+    def writes(task: Any, tools: Any, ctx: Any) -> dict[str, Any]:
+        tools.call("write_file", {"path": "made.txt", "content": "x"})
+        return {}
+
+    writes.__module__, writes.__qualname__ = "writing", "writes"
+    run = evaluate("workspace", writes, only="repair-median", sandbox="local", out=tmp_path / "run")
+    opened = casebook.open_case("workspace", "repair-median")
+    shown = str(casebook.world(opened))
+    assert all(path in shown for path in opened.world.spec.files)  # type: ignore[attr-defined]
+    told = str(casebook.steps(run, "repair-median"))
+    assert "created" in told and "made.txt" in told

@@ -706,3 +706,11 @@ def test_the_drill_down_shows_it_once() -> None:
 
     html = drill(talk(Says("Which order?", ""), Says("The one I lost."))).html()
     assert html.count("The one I lost.") == 1 and "user, turn 2" in html
+
+
+def test_a_pattern_that_runs_away_is_the_users_failure(tmp_path: Path) -> None:
+    """The agent's words were made for it; the trial is nobody's failure, and the run ends."""
+    from agentbench_lab.users import Line, RanAway, When, next_line
+
+    with pytest.raises(RanAway, match="took more than 1 s"):
+        next_line([Line(When(regex="(a+)+$"), "hm")], ["a" * 40 + "!"])

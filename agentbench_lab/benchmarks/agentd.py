@@ -27,7 +27,7 @@ from msgspec import Struct
 from agentbench_lab.benchmarks.reading import read_bytes
 from agentbench_lab.cases import Case, Expect, Limits, Suite, Task
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean
-from agentbench_lab.expect import AgentdGrade
+from agentbench_lab.expect import NOTHING_JUDGED, AgentdGrade
 from agentbench_lab.paths import ABSENT, join, look
 from agentbench_lab.users import User
 from agentbench_lab.values import NotJson, digest, plain
@@ -209,6 +209,8 @@ def _case(line: Line, file: Path, users: bool, protected: Sequence[str]) -> Case
         names, world = _folder(task, declared, protected)
     else:
         names, world = _state(task, declared)
+    if NOTHING_JUDGED in grade.faults():
+        raise _Untold(NOTHING_JUDGED)
     steps, tokens = (_whole(value) for value in (task.max_steps, task.max_tokens))
     limits = Limits(steps=steps, tokens=tokens) if task.user_simulator is None else Limits()
     return Case(

@@ -22,9 +22,9 @@ from agentbench_lab.expect import AgentdGrade
 from agentbench_lab.grading.bfcl import standard
 from agentbench_lab.grading.command import wrong_command
 from agentbench_lab.grading.grade import Evidence, cut
-from agentbench_lab.grading.patterns import unfit
 from agentbench_lab.grading.state import brief
 from agentbench_lab.paths import ABSENT, join
+from agentbench_lab.patterns import unfit
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import canonical
 from agentbench_lab.worlds.seen_work import KEPT, FileSeen, WorkSeen

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from agentbench_lab.expect import ExpectedAnswer
 from agentbench_lab.grading.calls import difference
 from agentbench_lab.grading.grade import cut
-from agentbench_lab.grading.patterns import unfit
+from agentbench_lab.patterns import unfit
 from agentbench_lab.values import canonical, same
 
 _AROUND = ".,;:!?\"'`()[]{}<>*_"

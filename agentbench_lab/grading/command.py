@@ -7,7 +7,7 @@ import signal
 from agentbench_lab.expect_work import ExpectedCommand, ExpectedOutput, texts
 from agentbench_lab.grading.files import wrong_content
 from agentbench_lab.grading.grade import Check, cut
-from agentbench_lab.grading.patterns import unfit
+from agentbench_lab.patterns import unfit
 from agentbench_lab.worlds.seen_work import Blob, CommandSeen
 
 

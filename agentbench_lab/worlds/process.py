@@ -79,6 +79,15 @@ class _Drain(threading.Thread):
         return bytes(self.kept), bytes(self.end), self.lost
 
 
+def entered(shell: str, folder: str, command: str) -> list[str]:
+    """The words that run a command in a folder, by the shell itself.
+
+    An agent may take every permission of its folder away. A shell that cannot enter says so and goes on outside it, and
+    the next command is the agent's own failure still; a process that is started there would be the world's.
+    """
+    return [shell, "-c", 'cd "$1"; unset OLDPWD; exec "$0" -c "$2"', shell, folder, command]
+
+
 def run_process(
     argv: Sequence[str],
     *,

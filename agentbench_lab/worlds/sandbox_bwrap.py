@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 
 from agentbench_lab.cases import project_root
-from agentbench_lab.worlds.process import Finished, run_process
+from agentbench_lab.worlds.process import Finished, entered, run_process
 from agentbench_lab.worlds.sandbox_folder import Folder, Stored
 from agentbench_lab.worlds.sandbox_levels import STOPPED, Bounds, Running
 
@@ -84,7 +84,11 @@ class Bubblewrap:
         try:
             os.write(filter_fd, self._filter)
             os.lseek(filter_fd, 0, os.SEEK_SET)
-            argv = [*self._enter(), *self._wrap(filter_fd, status_to), self._shell, "-c", command]
+            argv = [
+                *self._enter(),
+                *self._wrap(filter_fd, status_to),
+                *entered(self._shell, "/work", command),
+            ]
             watch.start()
             done = run_process(
                 argv,
@@ -180,7 +184,7 @@ class Bubblewrap:
             *("--bind", "/tmp/work", "/work", "--bind", "/tmp/tmp", "/tmp"),
             # what bubblewrap itself mounts has no size: nothing of it may be written to
             *("--remount-ro", "/dev", "--remount-ro", "/"),
-            *("--chdir", "/work", "--clearenv"),
+            *("--chdir", "/", "--clearenv"),
             *(word for key, value in env.items() for word in ("--setenv", key, value)),
             *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
             "--",

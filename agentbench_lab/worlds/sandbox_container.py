@@ -20,7 +20,7 @@ import time
 
 import msgspec
 
-from agentbench_lab.worlds.process import Finished, run_process
+from agentbench_lab.worlds.process import Finished, entered, run_process
 from agentbench_lab.worlds.sandbox_bwrap import outside_user
 from agentbench_lab.worlds.sandbox_folder import Folder
 from agentbench_lab.worlds.sandbox_levels import STOPPED, Bounds, Running
@@ -122,10 +122,10 @@ class Container:
 
     def _exec(self, command: str, *, timeout_s: float) -> Finished:
         user = f"{self._user}:{self._user}"
-        argv = [*self._engine, "exec", "--user", user, "--workdir", "/work"]
+        argv = [*self._engine, "exec", "--user", user, "--workdir", "/"]
         try:
             return run_process(
-                [*argv, self._name, self._shell_or("sh"), "-c", command],
+                [*argv, self._name, *entered(self._shell_or("sh"), "/work", command)],
                 timeout_s=timeout_s,
                 started=self._running.started,
             )

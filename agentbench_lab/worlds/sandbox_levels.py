@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.worlds.process import Finished, end_group, run_process
+from agentbench_lab.worlds.process import Finished, end_group, entered, run_process
 from agentbench_lab.worlds.sandbox_folder import Folder
 
 LevelName = Literal["local", "bubblewrap", "container"]
@@ -239,11 +239,17 @@ class Local:
             "TZ": "UTC",
             key: value,
         }
-        argv = [sys.executable, "-I", "-S", "-c", _LIMITED, json.dumps(limits), *shell_argv(), command]
+        argv = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _LIMITED,
+            json.dumps(limits),
+            *entered(shell(), str(self._work), command),
+        ]
         try:
-            done = run_process(
-                argv, timeout_s=timeout_s, cwd=self._work, env=env, started=self._running.started
-            )
+            done = run_process(argv, timeout_s=timeout_s, cwd="/", env=env, started=self._running.started)
         finally:
             self._sweep()
         if self._running.stopped:
@@ -275,9 +281,9 @@ class Local:
                 return
 
 
-def shell_argv() -> list[str]:
+def shell() -> str:
     """The shell that takes a command on this machine: bash where it is installed."""
-    return ["bash" if shutil.which("bash") else "sh", "-c"]
+    return "bash" if shutil.which("bash") else "sh"
 
 
 def _pids() -> Sequence[int]:

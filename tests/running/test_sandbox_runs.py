@@ -265,3 +265,22 @@ def test_a_world_file_of_a_sandbox_serves_several_cases(tmp_path: Path) -> None:
     file = suite(tmp_path, line(world="desk"), line(id="again", world="desk"))
     assert len(load_suite(file).cases) == 2
     assert lint_suite(file, sandbox="local") == ()
+
+
+@pytest.mark.parametrize("level", ["local", "bubblewrap"])
+def test_who_locks_the_folder_is_judged_all_the_same(tmp_path: Path, level: str) -> None:
+    """A command that cannot enter its folder is the agent's failure; it must not take a lost trial out of the count."""
+    why = unavailable(Level(level))
+    if why is not None:
+        pytest.skip(why)
+
+    def locks(task: Task, tools: Toolbox, ctx: Context) -> dict[str, Any]:
+        tools.call("bash", {"command": "chmod 000 ."})
+        tools.call("bash", {"command": "true"})
+        return {}
+
+    locks.__module__, locks.__qualname__ = "locking", "locks"
+    run = evaluate("workspace", locks, only="repair-median", sandbox=level, save_run=False)
+    (row,) = run.trials.to_pylist()
+    assert (row["solved"], row["excluded"]) == (False, None)
+    assert [call.status for call in run.product[0].produced.ledger] == ["ok", "ok"]

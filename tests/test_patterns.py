@@ -15,16 +15,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentbench_lab import patterns
 from agentbench_lab.expect import ExpectedAnswer
 from agentbench_lab.expect_work import ExpectedCommand, ExpectedOutput
-from agentbench_lab.grading import patterns
 from agentbench_lab.grading.agentd import _said
 from agentbench_lab.grading.answer import wrong_answer
 from agentbench_lab.grading.command import wrong_command
-from agentbench_lab.grading.patterns import fits
+from agentbench_lab.patterns import fits
 from agentbench_lab.worlds.seen_work import CommandSeen, blob
 
-from ..doing import environment
+from .doing import environment
 
 RUNS_AWAY = "^(a+)+$"
 HOSTILE = "a" * 60 + "!"
@@ -87,7 +87,7 @@ def test_no_child_is_left_behind() -> None:
     """Neither by a process that ends nor by one that is killed; and a process that was forked off has its own."""
     script = """
 import os, sys
-from agentbench_lab.grading import patterns
+from agentbench_lab import patterns
 assert patterns.fits("a", "a")
 if os.fork() == 0:
     assert patterns.fits("b", "a") is False

@@ -26,6 +26,8 @@ from agentbench_lab.drivers.base import (
     Misconfigured,
     as_transcript,
     checked_usage,
+    only_in,
+    with_that_of,
 )
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.users import STOP_TOKEN, without_stop
@@ -105,7 +107,7 @@ class Conversation:
         while True:
             try:
                 returned = step()
-                self._only_here()
+                only_in(self._process)
             except BaseException as error:
                 talk.throw(error)
                 raise
@@ -136,15 +138,10 @@ class Conversation:
                 # what is no async function would hold up every other trial of this loop
                 waits = inspect.iscoroutinefunction(side.function)
                 returned = step() if waits else await asyncio.to_thread(step)
-                self._only_here()
+                only_in(self._process)
             except BaseException as error:
                 talk.throw(error)
                 raise
-
-    def _only_here(self) -> None:
-        """A driver may fork; the child that comes back from it does not talk on."""
-        if os.getpid() != self._process:
-            os._exit(0)
 
     def _talk(self) -> Generator[Step, Any, Transcript]:
         """Yields what is to be called next, and is sent what it gave back."""
@@ -178,9 +175,7 @@ class Conversation:
             turn = as_transcript(returned)
         except InfrastructureError as error:
             if error.usage is not None:
-                more, error.usage = checked_usage(error.usage), None
-                used = more if ctx.spent == _UNKNOWN else ctx.spent + more
-                self._ctx.settle(seat, used, "infrastructure_error")
+                self._ctx.settle(seat, with_that_of(error, ctx.spent), "infrastructure_error")
             raise
         spoken = isinstance(turn.answer, str) and not turn.text
         words, stopped = without_stop(turn.answer if spoken else turn.text)

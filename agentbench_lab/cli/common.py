@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ import msgspec
 from agentbench_lab.ladder import RUNG_NAMES
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from agentbench_lab.analysis.prices import Prices
     from agentbench_lab.results.run import Run
 
@@ -84,6 +86,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
 
     from agentbench_lab import tables
     from agentbench_lab.analysis import metrics
+    from agentbench_lab.analysis.metrics.arms import full_name
 
     pair = metrics.ladder(finished.trials, finished.card)
     gates = metrics.gate(finished.trials, finished.card)
@@ -101,7 +104,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "exits": metrics.exits(finished.trials).to_dicts(),
             "cost": metrics.cost(finished.trials, prices).to_dicts(),
             "frontier": metrics.frontier(finished.trials, prices).to_dicts(),
-            **_ablation(finished, prices),
+            **_ablation_json(finished, prices),
             "tool_errors": metrics.tool_errors(finished.trials, finished.calls, finished.card).to_dicts(),
         }
         say_json(summary)
@@ -132,7 +135,9 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
     for row in metrics.troubles(finished.trials).head(5).iter_rows(named=True):
         say(
             click.wrap_text(
-                f"{row['n']} x {_arm(row)} {row['stop']}: {row['note'] or 'no reason given'}", WIDTH
+                f"{row['n']} x {full_name(row['driver'], None, row['scaffold'])} {row['stop']}: "
+                f"{row['note'] or 'no reason given'}",
+                WIDTH,
             )
         )
     if finished.card.imported is not None:
@@ -145,11 +150,6 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         say(f"run: {near(finished.path)}")
 
 
-def _arm(row: Mapping[str, Any]) -> str:
-    """The driver, and its scaffold where that is not `once`."""
-    return str(row["driver"]) if row["scaffold"] == "once" else f"{row['driver']} + {row['scaffold']}"
-
-
 def _scaffold_to_beat(finished: Run) -> str:
     """The scaffold that the others are set against, where a driver was run under several: `once`, or the first."""
     scaffolds = [arm.scaffold for arm in finished.card.arms]
@@ -158,31 +158,34 @@ def _scaffold_to_beat(finished: Run) -> str:
     return "once" if "once" in scaffolds else scaffolds[0]
 
 
-def _ablation(finished: Run, prices: Prices | None) -> dict[str, Any]:
-    """What is said of scaffolds as JSON; empty where no driver was run under several."""
+def _ablation(
+    finished: Run, prices: Prices | None, by: Sequence[str] = ("width",)
+) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    """What each scaffold gains and costs, and from which width on it pays; None where no driver ran under several."""
     from agentbench_lab.analysis import metrics
 
     baseline = _scaffold_to_beat(finished)
     if not baseline:
+        return None
+    found = metrics.ablation(finished.trials, prices, baseline=baseline, by=by)
+    return found, metrics.where_it_pays(finished.trials, prices, baseline=baseline)
+
+
+def _ablation_json(finished: Run, prices: Prices | None) -> dict[str, Any]:
+    found = _ablation(finished, prices)
+    if found is None:
         return {"ablation": [], "where_it_pays": []}
-    found = metrics.ablation(finished.trials, prices, baseline=baseline)
-    where = metrics.where_it_pays(finished.trials, prices, baseline=baseline)
-    return {"ablation": found.to_dicts(), "where_it_pays": where.to_dicts()}
+    return {"ablation": found[0].to_dicts(), "where_it_pays": found[1].to_dicts()}
 
 
 def _print_ablation(finished: Run, prices: Prices | None) -> None:
-    """Where a driver was run under several scaffolds: what each gains and costs, and from which width on it pays."""
     from agentbench_lab import tables
-    from agentbench_lab.analysis import metrics
 
-    baseline = _scaffold_to_beat(finished)
-    if not baseline:
+    found = _ablation(finished, prices, ("width",) if len(finished.card.arms) <= MOST_ARMS else ())
+    if found is None:
         return
-    by = ("width",) if len(finished.card.arms) <= MOST_ARMS else ()
-    found = metrics.ablation(finished.trials, prices, baseline=baseline, by=by)
-    where = metrics.where_it_pays(finished.trials, prices, baseline=baseline)
-    say(str(tables.ablation(found)))
-    say(click.wrap_text(tables.ablation_says(found, where).texts[0], WIDTH))
+    say(str(tables.ablation(found[0])))
+    say(click.wrap_text(tables.ablation_says(*found).texts[0], WIDTH))
 
 
 def _print_use(finished: Run, prices: Prices | None) -> None:

@@ -19,6 +19,7 @@ import importlib
 import importlib.metadata
 import inspect
 import math
+import os
 import random
 import re
 import sys
@@ -37,12 +38,12 @@ from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.drivers import keys
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import (
-    MESSAGES_LIMIT,
     Observation,
     Stop,
     Transcript,
     Usage,
     Worker,
+    kept_messages,
     together,
 )
 from agentbench_lab.values import NotJson, plain
@@ -67,6 +68,8 @@ MAKERS: dict[str, str] = {
 """Drivers that are made from the text behind their name and a colon (`name:text`); each maker takes that text. Of
 `name[options]:text` it takes all from the bracket on."""
 ENTRY_POINTS = "agentbench_lab.drivers"
+LONGEST_WAIT_S = 600.0
+"""A Retry-After beyond this is not waited for: the trial is excluded, and can be run again another day."""
 EVIDENCES = ("simulated", "replayed", "live")
 
 
@@ -514,6 +517,12 @@ class Nonsense(ValueError):
     """What a driver gave back is no transcript; the message says why."""
 
 
+def only_in(process: int) -> None:
+    """A driver may fork; the child that comes back from it is no second runner, and ends here."""
+    if os.getpid() != process:
+        os._exit(0)
+
+
 def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
     """What the control tools were told counts like what the transcript says."""
     ending = toolbox.ending
@@ -533,8 +542,9 @@ def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
         changes["refused"] = changes["reject"] = True
     if ending.ambiguous is not None and transcript.ambiguous_goals is None:
         changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
-    if transcript.messages and len(msgspec.json.encode(transcript.messages)) > MESSAGES_LIMIT:
-        changes["messages"] = ("the dialogue is longer than what is kept",)
+    kept = kept_messages(transcript.messages)
+    if kept is not transcript.messages:
+        changes["messages"] = kept
     if changes.get("refused") and transcript.stop == "done":
         changes["stop"] = "refused"
     return msgspec.structs.replace(transcript, **changes) if changes else transcript
@@ -704,6 +714,14 @@ def _usage(given: Any) -> Usage:
         raise Nonsense(f"usage: {error}") from None
     _check_figures(usage)
     return usage
+
+
+def with_that_of(error: InfrastructureError, spent: Usage) -> Usage:
+    """What was spent and what the error says was used beside it, which is then told and stands in the error no more."""
+    if error.usage is None:
+        return spent
+    more, error.usage = checked_usage(error.usage), None
+    return more if spent == _UNKNOWN else spent + more
 
 
 def checked_usage(given: Any) -> Usage:

@@ -51,7 +51,6 @@ class Faulty:
         self.version = f"faulty {p:g} {driver.version}"
         crashes = f"crashes are drawn by lot: {p:g} at each tool call and each model call"
         self.banner = f"{driver.banner}; {crashes}" if driver.banner else crashes
-        self.name = f"faulty:{p:g}:{driver.name}"
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Any:
         lots = random.Random(f"{ctx.seed}:{ctx.attempt}")

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task, project_root
-from agentbench_lab.drivers.base import Context, InfrastructureError, Nonsense, OutOfTime
+from agentbench_lab.drivers.base import LONGEST_WAIT_S, Context, InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,
@@ -34,11 +34,6 @@ from agentbench_lab.drivers.recording import (
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
-
-NEVER_S = 1e9
-"""Seconds to wait before another try, where another try cannot help."""
-LONG_S = 600.0
-"""A recorded Retry-After up to this was waited for, and is not waited for again."""
 
 
 def make(text: str) -> Replay:
@@ -127,7 +122,7 @@ class Replay:
         if found is None:
             who = f"{case or key}, trial {ctx.trial}" + (f", worker {worker}" if worker else "")
             again = f", call {n} of its kind" if n > 1 else ""
-            raise InfrastructureError(f"no recording of {who}{again}", retry_after=NEVER_S)
+            raise InfrastructureError(f"no recording of {who}{again}", final=True)
         return _played(found, tools, ctx)
 
     def _find(self, key: str, trial: int, worker: str, n: int, case: str) -> Recorded | None:
@@ -191,7 +186,7 @@ def _played(found: Recorded, tools: Toolbox, ctx: Context) -> Transcript:
     if found.cut:
         raise InfrastructureError(
             f"no recording of {found.case}, trial {found.trial}: its calls were too large to be kept",
-            retry_after=NEVER_S,
+            final=True,
         )
     changed = []
     for number, call in enumerate(found.calls, start=1):
@@ -223,8 +218,9 @@ class _Odd:
 def _raised(failure: Failure) -> Exception:
     """The error that ended the recorded call, as one that ends this call in the same way."""
     if failure.kind == "infrastructure":
-        never = failure.final or (failure.retry_after is not None and failure.retry_after > LONG_S)
-        return InfrastructureError(failure.said, retry_after=NEVER_S if never else 0.0, usage=failure.usage)
+        # what was waited for then is not waited for again
+        never = failure.final or (failure.retry_after is not None and failure.retry_after > LONGEST_WAIT_S)
+        return InfrastructureError(failure.said, retry_after=0.0, usage=failure.usage, final=never)
     if failure.kind == "budget":
         return BudgetSpent(failure.said)
     if failure.kind == "timeout":

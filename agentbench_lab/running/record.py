@@ -35,7 +35,7 @@ from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
-from agentbench_lab.transcripts import MESSAGES_LIMIT, Observation, Transcript, Usage
+from agentbench_lab.transcripts import Observation, Transcript, Usage, kept_messages
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT, BudgetSpent, Toolbox, described
 
@@ -175,7 +175,9 @@ class _Take:
         line = msgspec.structs.replace(
             self._identity,
             calls=() if cut else calls,
-            transcript=None if transcript is None else _bounded(transcript),
+            transcript=None
+            if transcript is None
+            else msgspec.structs.replace(transcript, messages=kept_messages(transcript.messages)),
             failure=failure,
             spent=_since(self._before, self._ctx.spent),
             cut=cut,
@@ -261,13 +263,6 @@ def _heard(name: str, input: Any, seen: Observation) -> RecordedCall:
     except NotJson:
         return RecordedCall(name, odd=described(input, TEXT_LIMIT), status=seen.status)
     return RecordedCall(name, given, status=seen.status, seen=digest_of(seen))
-
-
-def _bounded(transcript: Transcript) -> Transcript:
-    """The transcript with its messages as far as any run keeps them."""
-    if transcript.messages and len(_encode(transcript.messages)) > MESSAGES_LIMIT:
-        return msgspec.structs.replace(transcript, messages=("the dialogue is longer than what is kept",))
-    return transcript
 
 
 def _failure(error: BaseException) -> Failure:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from agentbench_lab.cases import Call, Case, Limits, Task
 from agentbench_lab.conversation import Conversation, Talk
 from agentbench_lab.drivers.base import (
+    LONGEST_WAIT_S,
     Context,
     InfrastructureError,
     Loaded,
@@ -27,6 +28,7 @@ from agentbench_lab.drivers.base import (
     as_transcript,
     checked_usage,
     ended,
+    only_in,
 )
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
@@ -37,7 +39,7 @@ from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
 from agentbench_lab.running.output import Said, spoken_by
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.scaffolds import outcome_of
+from agentbench_lab.scaffolds import came_of, outcome_of
 from agentbench_lab.transcripts import Transcript, Usage, Worker
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.seen import Seen
@@ -46,8 +48,6 @@ from agentbench_lab.worlds.toolbox import BudgetSpent, LedgerRow, Toolbox, World
 NOTE_LIMIT = 500
 TRACEBACK_LIMIT = 8_000
 NO_LIMIT = float("inf")
-LONGEST_WAIT_S = 600.0
-"""A Retry-After beyond this is not waited for: the trial is excluded, and can be run again another day."""
 _UNKNOWN = Usage()
 _LATE_S = 0.05
 """How much later than asked an event loop wakes a trial before something must have blocked it."""
@@ -264,12 +264,12 @@ class Job:
                 if self._keeper is not None:
                     self._keeper.begin(_attempts(self._earlier), self._toolbox, self._context)
                 returned = self._start()
-                _only_in(process)
+                only_in(process)
                 if type(returned) is not Transcript and inspect.isawaitable(returned):
                     returned = asyncio.run(self._within(returned))
                 return self._tried(as_transcript(returned), "")
             except BaseException as error:
-                _only_in(process)
+                only_in(process)
                 return self._failed(error)
 
     async def _attempt_async(self) -> _Tried:
@@ -278,14 +278,14 @@ class Job:
         with spoken_by(self._said):
             try:
                 returned = self._start()
-                _only_in(process)
+                only_in(process)
                 if inspect.isawaitable(returned):
                     returned = await self._within(returned)
                 return self._tried(as_transcript(returned), "")
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
-                _only_in(process)
+                only_in(process)
                 return self._failed(error)
 
     async def _within(self, returned: Awaitable[Any]) -> Any:
@@ -301,13 +301,7 @@ class Job:
             # the loop stood still under a neighbour; that time was not this trial's own
             self.deadline += late
             done, _ = await asyncio.wait({task}, timeout=late)
-        if not done:
-            task.cancel()
-            raise OutOfTime
-        value, error = task.result()
-        if error is not None:
-            raise error
-        return value
+        return came_of(task, done)
 
     def _until_it_works(self, tried: _Tried) -> _Tried:
         stamina = _stamina()
@@ -575,12 +569,6 @@ def _pause(error: BaseException) -> bool | float:
     if sound and seconds > LONGEST_WAIT_S:
         return False
     return float(seconds) if sound else True
-
-
-def _only_in(process: int) -> None:
-    """A driver may fork; the child that comes back from it is no second runner, and ends here."""
-    if os.getpid() != process:
-        os._exit(0)
 
 
 def _without_secrets(transcript: Transcript) -> Transcript:

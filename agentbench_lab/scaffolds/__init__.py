@@ -17,7 +17,7 @@ the same world; both say in their docstrings what becomes of refusals and failur
 
 from __future__ import annotations
 
-from agentbench_lab.scaffolds.agent import Agent, Ask, Lost, Run, Scaffold, outcome_of, side_by_side
+from agentbench_lab.scaffolds.agent import Agent, Lost, Run, Scaffold, came_of, outcome_of, side_by_side
 from agentbench_lab.scaffolds.load import (
     NAMES,
     LoadedScaffold,
@@ -45,13 +45,13 @@ __all__ = [
     "MOST_PARTS",
     "NAMES",
     "Agent",
-    "Ask",
     "Decompose",
     "LoadedScaffold",
     "Lost",
     "Run",
     "Scaffold",
     "Scaffolded",
+    "came_of",
     "durable",
     "fan_out",
     "functions_of",

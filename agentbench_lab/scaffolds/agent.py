@@ -9,8 +9,8 @@ import inspect
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any
 
 import msgspec
 
@@ -22,8 +22,9 @@ from agentbench_lab.drivers.base import (
     OutOfTime,
     Seat,
     as_transcript,
-    checked_usage,
     ended,
+    only_in,
+    with_that_of,
 )
 from agentbench_lab.transcripts import Stop, Transcript, Usage
 from agentbench_lab.worlds.rounds import Rounds
@@ -32,31 +33,6 @@ from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 _UNKNOWN = Usage()
 _LOOK_S = 0.2
 """Seconds after which a trial that waits for its workers looks at the clock."""
-
-
-class Ask(Protocol):
-    """What a scaffold is given: a call of the driver under test, as a worker.
-
-    `name` stands with the worker's figures; `role` and `part` are what the driver may read of its place (see Context).
-    `seat` and `rounds` are for workers side by side.
-    """
-
-    def __call__(
-        self,
-        task: Task,
-        tools: Toolbox,
-        ctx: Context,
-        *,
-        name: str = "",
-        role: str = "",
-        part: int | None = None,
-        seat: Seat | None = None,
-        rounds: Rounds | None = None,
-    ) -> Transcript: ...
-
-
-Run = Callable[[Task, Toolbox, Context], Transcript]
-Scaffold = Callable[[Ask], Run]
 
 
 class Agent:
@@ -77,24 +53,25 @@ class Agent:
         seat: Seat | None = None,
         rounds: Rounds | None = None,
     ) -> Transcript:
-        """Raises what the driver raises; what it has used until then counts all the same."""
+        """Raises what the driver raises; what it has used until then counts all the same.
+
+        `name` stands with the worker's figures; `role` and `part` are what the driver may read of its place (see
+        Context). `seat` and `rounds` are for workers side by side.
+        """
         seat = seat or ctx.seats(1)[0]
         desk = tools.desk(seat.number, task.tools, rounds=rounds)
         child = ctx.child(seat, desk, task, name=name, role=role, part=part)
         process, began = os.getpid(), time.perf_counter()
         try:
             returned = self._driver.start(task, desk, child)
-            if os.getpid() != process:
-                # a driver may fork; the child that comes back from it is no second worker
-                os._exit(0)
+            only_in(process)
             if type(returned) is not Transcript and inspect.isawaitable(returned):
                 returned = asyncio.run(_within(returned, child.deadline))
             transcript = ended(as_transcript(returned), desk)
         except BaseException as error:
             usage = child.spent
-            if isinstance(error, InfrastructureError) and error.usage is not None:
-                more, error.usage = checked_usage(error.usage), None
-                usage = more if usage == _UNKNOWN else usage + more
+            if isinstance(error, InfrastructureError):
+                usage = with_that_of(error, usage)
             ctx.settle(seat, _timed(usage, began), _stop_of(error))
             raise
         finally:
@@ -102,6 +79,10 @@ class Agent:
         usage = transcript.usage if transcript.usage != _UNKNOWN else child.spent
         ctx.settle(seat, _timed(usage, began), transcript.stop)
         return transcript
+
+
+Run = Callable[[Task, Toolbox, Context], Transcript]
+Scaffold = Callable[[Agent], Run]
 
 
 def _timed(usage: Usage, began: float) -> Usage:
@@ -133,6 +114,11 @@ async def _within(returned: Awaitable[Any], deadline: float) -> Any:
     task = asyncio.ensure_future(outcome_of(returned))
     left = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
     done, _ = await asyncio.wait({task}, timeout=left)
+    return came_of(task, done)
+
+
+def came_of(task: asyncio.Future[tuple[Any, BaseException | None]], done: Collection[Any]) -> Any:
+    """The value of an `outcome_of` that was waited for, or its error; OutOfTime where it is not done, which ends it."""
     if not done:
         task.cancel()
         raise OutOfTime
@@ -146,7 +132,7 @@ async def _within(returned: Awaitable[Any], deadline: float) -> Any:
 
 
 def side_by_side(
-    agent: Ask,
+    agent: Agent,
     tasks: Sequence[Task],
     tools: Toolbox,
     ctx: Context,

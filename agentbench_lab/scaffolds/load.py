@@ -11,7 +11,7 @@ from typing import Any
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.base import Context, Loaded, Nonsense, import_function, source_digest
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.scaffolds.agent import Agent, Ask, Run, Scaffold
+from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold
 from agentbench_lab.scaffolds.ship import fan_out, given_parts, linear, once, plan_parts, whole
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import Toolbox
@@ -30,7 +30,7 @@ class _Durable:
     def __init__(self, scaffold: Scaffold, name: str) -> None:
         self.scaffold, self.name = scaffold, name
 
-    def __call__(self, agent: Ask) -> Run:
+    def __call__(self, agent: Agent) -> Run:
         return self.scaffold(agent)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.errors import LabError
-from agentbench_lab.scaffolds.agent import Ask, Run, Scaffold, side_by_side
+from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold, side_by_side
 from agentbench_lab.transcripts import Stop, Transcript
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox
 
@@ -21,20 +21,20 @@ MOST_PARTS = 64
 TOLD_LIMIT = 600
 """Characters of what came of a part that others are told."""
 
-Decompose = Callable[[Ask, Task, Toolbox, Context], Sequence[str]]
+Decompose = Callable[[Agent, Task, Toolbox, Context], Sequence[str]]
 
 
-def once(agent: Ask) -> Run:
+def once(agent: Agent) -> Run:
     """The agent alone with the whole task. A run does not even wrap the driver."""
     return agent
 
 
-def given_parts(agent: Ask, task: Task, tools: Toolbox, ctx: Context) -> Sequence[str]:
+def given_parts(agent: Agent, task: Task, tools: Toolbox, ctx: Context) -> Sequence[str]:
     """The parts that the case has; none where nobody has taken its request apart."""
     return task.parts
 
 
-def plan_parts(agent: Ask, task: Task, tools: Toolbox, ctx: Context) -> Sequence[str]:
+def plan_parts(agent: Agent, task: Task, tools: Toolbox, ctx: Context) -> Sequence[str]:
     """Ask the agent itself for the parts: a worker with the role "plan" and no tools, whose cost counts.
 
     It is asked for a JSON list of texts, as its answer or in its words. What is no such list is one part.
@@ -75,7 +75,7 @@ def _list_in(text: str) -> Any:
     return None
 
 
-def linear(agent: Ask, *, decompose: Decompose = given_parts) -> Run:
+def linear(agent: Agent, *, decompose: Decompose = given_parts) -> Run:
     """The parts one after the other, each told what was asked before it and what came of it.
 
     A request of one part is done as it stands. All parts are asked, also after one that refused or gave up. The whole
@@ -120,7 +120,7 @@ def fan_out(at_once: int, *, decompose: Decompose = given_parts) -> Scaffold:
     return found
 
 
-def _fan_out(agent: Ask, *, at_once: int, decompose: Decompose) -> Run:
+def _fan_out(agent: Agent, *, at_once: int, decompose: Decompose) -> Run:
     def run(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         parts, notes = _parts(decompose, agent, task, tools, ctx)
         if len(parts) < 2:
@@ -154,7 +154,7 @@ def _fan_out(agent: Ask, *, at_once: int, decompose: Decompose) -> Run:
     return run
 
 
-def whole(agent: Ask) -> Run:
+def whole(agent: Agent) -> Run:
     """The agent alone with the whole task, as one step."""
 
     def run(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
@@ -173,12 +173,12 @@ def _several(came: Transcript | Sequence[Transcript]) -> Sequence[Transcript]:
     return [came] if isinstance(came, Transcript) else came
 
 
-def _single(agent: Ask, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+def _single(agent: Agent, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
     return _several(ctx.step("whole", lambda: agent(task, tools, ctx, name="whole")))[0]
 
 
 def _parts(
-    decompose: Decompose, agent: Ask, task: Task, tools: Toolbox, ctx: Context
+    decompose: Decompose, agent: Agent, task: Task, tools: Toolbox, ctx: Context
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parts of a request, and a note where a plan was asked for and gave none."""
     parts = tuple(decompose(agent, task, tools, ctx))

@@ -91,6 +91,10 @@ _WHERE: dict[str, Any] = {
 }
 
 
+Against = dict[tuple[Any, ...], tuple[Any, ...] | None]
+"""The baseline of each arm; None where its driver has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What is asked of every row: the baseline's name, the margins, and how intervals are drawn."""
@@ -134,16 +138,27 @@ def ablation(
     cases would. Verdicts are not corrected for their number. `unsafe` counts unsafe outcomes on the paired cases;
     no verdict makes up for them. Raises LabError for a baseline that is not there, an unknown `by`, margins out of range.
     """
-    check_resamples(resamples)
-    check_margins(margin, cost_margin)
     for each in by:
         if each not in OVERS[1:]:
             raise LabError(f"by {each!r}: {' or '.join(OVERS[1:])}{did_you_mean(each, OVERS[1:])}")
-    asked = _Asked(margin, cost_margin, seed, resamples, level)
+    asked = _asked(margin, cost_margin, seed, resamples, level)
     counted, unit = count_cases(with_costs(trials, prices))
     if counted.is_empty():
         return pl.DataFrame(schema=_ABLATION)
-    against = baselines(counted, baseline)
+    return _ablated(counted, unit, baselines(counted, baseline), by, asked)
+
+
+def _asked(margin: float, cost_margin: float, seed: int, resamples: int, level: float) -> _Asked:
+    """What is asked, when it can be: LabError else."""
+    check_resamples(resamples)
+    check_margins(margin, cost_margin)
+    return _Asked(margin, cost_margin, seed, resamples, level)
+
+
+def _ablated(
+    counted: pl.DataFrame, unit: str | None, against: Against, by: Sequence[str], asked: _Asked
+) -> pl.DataFrame:
+    """The rows of an `ablation`, from counted cases and the baseline of each arm."""
     rows = []
     for over, value, part in parted(counted, by):
         rows += _rows(part, against, unit, {"over": over, **({over: value} if over != "all" else {})}, asked)
@@ -174,14 +189,12 @@ def where_it_pays(
     leave 2.5 % of the resamples outside on either side (null where that end lies beyond the widest), and `share` is the share of resamples in
     which there is such a width at all. With few cases a width this is somewhat too sure. `widths` are those compared.
     """
-    found = ablation(
-        trials, prices, baseline=baseline, margin=margin, cost_margin=cost_margin, seed=seed, resamples=resamples, level=level
-    )  # fmt: skip
-    if found.is_empty():
+    asked = _asked(margin, cost_margin, seed, resamples, level)
+    counted, unit = count_cases(with_costs(trials, prices))
+    if counted.is_empty():
         return pl.DataFrame(schema=_WHERE)
-    counted, _ = count_cases(with_costs(trials, prices))
     against = baselines(counted, baseline)
-    asked = _Asked(margin, cost_margin, seed, resamples, level)
+    found = _ablated(counted, unit, against, ("width",), asked)
     rows = []
     for row in found.filter((pl.col("over") == "all") & ~pl.col("is_baseline")).iter_rows(named=True):
         arm = arm_of(row)
@@ -214,7 +227,7 @@ def where_it_pays(
 
 def _rows(
     part: pl.DataFrame,
-    against: dict[tuple[Any, ...], tuple[Any, ...] | None],
+    against: Against,
     unit: str | None,
     head: dict[str, Any],
     asked: _Asked,

@@ -34,7 +34,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers import command_agentd, command_jsonl
+from agentbench_lab.drivers import command_agentd, command_jsonl, keys
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.drivers.child import LEAVE_S, Child, make_folder, remove_folder
 from agentbench_lab.drivers.command_said import Said
@@ -227,6 +227,8 @@ class Command:
         self._begin()
 
     def _begin(self) -> None:
+        # wherever it is: this may be another process
+        keys.remember(*self.program.env)
         self._lock = threading.Lock()
         self._owner = 0
         self._folder: Path | None = None
@@ -244,7 +246,9 @@ class Command:
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         program = self.program
-        said = Said([os.environ.get(name, "") for name in program.env])
+        # they may be others by now
+        keys.remember(*program.env)
+        said = Said()
         deadline = _deadline(ctx)
         try:
             if program.dialect == "agentd":
@@ -334,7 +338,7 @@ class Command:
             self._end(child)
 
     def _agentd(self, task: Task, tools: Toolbox, ctx: Context, said: Said, deadline: float) -> Transcript:
-        seen = command_agentd.Recorded(tools)
+        seen = command_agentd.Recorded(tools, said)
         with self._served(seen, said) as url:
             more = command_agentd.arguments(task, ctx, url, self._given_model())
             child: Child | None = None
@@ -360,7 +364,7 @@ class Command:
                 self._bridge = bridge
             bridge = self._bridge
         address = bridge.open(tools, in_url=True)
-        said.secrets.append(address.token)
+        said.token = address.token
         try:
             yield address.url_with_token
         finally:

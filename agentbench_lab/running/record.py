@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task
+from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
@@ -33,7 +34,7 @@ from agentbench_lab.drivers.recording import (
 )
 from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.redaction import redact
+from agentbench_lab.results.redaction import shapes
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
 from agentbench_lab.transcripts import Observation, Transcript, Usage, kept_messages
 from agentbench_lab.values import NotJson, plain
@@ -58,9 +59,8 @@ class RecordFile:
 
     def add(self, line: Begun | Recorded) -> None:
         """Hand one line to the system. Raises OSError when it did not get there whole."""
-        text = _encode(line)
-        clean = redact(text.decode())
-        data = clean.encode() + b"\n"
+        text = _encode(keys.without_in(line)).decode()
+        data = shapes(text).encode() + b"\n"
         with self._lock:
             if self._handle is None:
                 self._handle = _opened(self.path)

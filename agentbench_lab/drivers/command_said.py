@@ -53,9 +53,7 @@ class Said:
         """The beginning of a stream, of which `limit(kept)` bytes were taken at most; what was cut off there may have begun
         a secret, which cannot be told from its beginning."""
         text = self.clean(data.decode(errors="replace"))
-        if self._room and len(data) >= self.limit(kept):
-            text = text[: -self._room]
-        return text[:kept]
+        return keys.begun(text, kept, self._room if len(data) == self.limit(kept) else 0)
 
     def with_last(self, why: str) -> str:
         """A reason, and behind it the last line of stderr, where there is one."""

@@ -74,6 +74,12 @@ def room() -> int:
     return 12 * max((len(secret.text) for secret in _known), default=0)
 
 
+def begun(clean: str, kept: int, room: int) -> str:
+    """The first `kept` characters of a text without secrets, and none of the last `room`: where it was cut off a secret may
+    have begun, which cannot be told from its beginning."""
+    return clean[: max(0, min(kept, len(clean) - room))]
+
+
 def without(text: str) -> str:
     """The text without any secret that was seen, each replaced by `«redacted»`; JSON stays JSON."""
     escaped = "\\" in text
@@ -142,11 +148,13 @@ def _remember(text: str, shortest: int) -> None:
         return
     # bytes that are no UTF-8 come back from a program as the character that stands for such
     for form in (text, os.fsencode(text).decode(errors="replace")):
+        if form in [secret.text for secret in _known]:
+            continue
+        anchor = max(re.findall(r"[A-Za-z0-9_.-]+", form), key=len, default="")
+        secret = _Secret(form, anchor, re.compile("".join(map(_written, _runs(form)))))
         with _lock:
-            if form not in [secret.text for secret in _known]:
-                anchor = max(re.findall(r"[A-Za-z0-9_.-]+", form), key=len, default="")
-                secret = _Secret(form, anchor, re.compile("".join(map(_written, _runs(form)))))
-                _known = tuple(sorted((*_known, secret), key=lambda each: len(each.text), reverse=True))
+            others = [each for each in _known if each.text != form]
+            _known = tuple(sorted((*others, secret), key=lambda each: len(each.text), reverse=True))
 
 
 def _runs(text: str) -> list[str]:

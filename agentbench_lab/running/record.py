@@ -267,7 +267,7 @@ def _heard(name: str, input: Any, seen: Observation) -> RecordedCall:
 
 def _failure(error: BaseException) -> Failure:
     try:
-        said = str(error).encode(errors="replace").decode()[:NOTE_LIMIT]
+        said = keys.without(str(error)).encode(errors="replace").decode()[:NOTE_LIMIT]
     except Exception:
         said = "(an error that cannot be printed)"
     if isinstance(error, InfrastructureError):

@@ -476,10 +476,11 @@ print("more", [once() for _ in range(3)])
 """
 
 
-def test_a_lack_of_this_machine_is_not_the_agents(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["", "[spawn]:"])
+def test_a_lack_of_this_machine_is_not_the_agents(tmp_path: Path, options: str) -> None:
     """A real limit of open files, with none left, one left, and so on: no trial is judged by it, and none lost."""
     agent = program(tmp_path, REFUSES)
-    script = SHORT.format(root=str(ROOT), text=str(agent))
+    script = SHORT.format(root=str(ROOT), text=f"{options}{agent}")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     *lines, last = done.stdout.splitlines()

@@ -287,6 +287,21 @@ def test_what_is_cut_off_begins_none(alone: pytest.MonkeyPatch, before: int) -> 
     assert "secret"[-1] not in said.with_last("").removeprefix("; its last words: ")
 
 
+def test_nor_does_what_is_cut_off_of_a_driver_in_python(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its output is cut at its end, its traceback at its beginning."""
+    known(alone, "marked-secret")
+
+    def prints(task: Any, tools: Any, ctx: Any) -> None:
+        at = ctx.trial
+        print("x" * (20_000 - at), end="marked-secret" + "y" * 500)
+        raise RuntimeError("marked-secret" + "z" * (8_000 - at))
+
+    run = evaluate(write_suite(tmp_path, some(0)[:1]), prints, trials=14, save_run=False)
+    for kept in run.transcripts.to_pylist():
+        assert "m" not in kept["stdout"] and len(kept["stdout"]) > 19_980
+        assert "cret" not in kept["traceback"] and kept["traceback"].endswith("zz\n")
+
+
 def test_it_is_known_wherever_the_driver_is(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In every process that the driver is sent to, and when the variable has another value by then."""
     alone.setenv("MARKED", "first-value")

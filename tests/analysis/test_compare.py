@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbench_lab.analysis import compare as comparing
 from agentbench_lab.analysis.compare import (
     Comparison,
     Side,
@@ -27,6 +26,7 @@ from agentbench_lab.analysis.compare import (
     side,
     spread,
 )
+from agentbench_lab.analysis.compare.differences import difference_of
 from agentbench_lab.cases import load_suite
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
@@ -639,7 +639,7 @@ def test_so_many_cases_do_show_the_difference(trials: int, delta: float) -> None
     for seed in range(200):
         p, q = draw(n)
         a, b = rng.binomial(trials, p), rng.binomial(trials, q)
-        found = comparing._difference(
+        found = difference_of(
             "solved", [(int(x), trials, int(y), trials) for x, y in zip(a, b, strict=True)], seed
         )
         decisive += found.decisive and (found.difference or 0) > 0

@@ -57,8 +57,9 @@ ladder: setup
 		run_ladder.ipynb out.ipynb -p driver "$(DRIVER)" --log-level WARNING $$quiet $(ARGS)
 	@$(BIN)/agentbench-lab report --executed notebooks/out.ipynb
 
+# Two at a time for each core: much of their time the tests wait, for processes, sockets and limits of time.
 test: setup
-	@$(BIN)/python -m pytest -q -m "not long" -n $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not long" -n $$((2 * $(JOBS))) --dist worksteal $(ARGS)
 
 long: setup
 	@$(BIN)/python -m pytest -q -m long $(ARGS)

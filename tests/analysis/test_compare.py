@@ -28,6 +28,7 @@ from agentbench_lab.analysis.compare import (
 )
 from agentbench_lab.analysis.compare.differences import difference_of
 from agentbench_lab.cases import load_suite
+from agentbench_lab.cli.looking import side_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
@@ -709,16 +710,6 @@ def test_an_arm_is_found_by_its_name(run: Run) -> None:
         side(run)
     with pytest.raises(LabError, match=r"no arm 'stubb' \(did you mean 'stub'\?\)"):
         side(run, "stubb")
-
-
-def side_of(text: str) -> Side:
-    """`RUN` or `RUN:ARM`, as the command line takes it: the longest beginning that is a run's folder is the run."""
-    cuts = [len(text), *(at for at in range(len(text) - 1, 0, -1) if text[at] == ":")]
-    at = next((at for at in cuts if (Path(text[:at]) / "card.json").is_file()), None)
-    if at is None:
-        # no run: the first colon ends what was meant as its folder, and its error names the nearest one
-        at = text.index(":") if ":" in text else len(text)
-    return side(load_run(text[:at]), text[at + 1 :])
 
 
 def test_a_side_is_written_as_run_and_arm(run: Run, tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraint
 STRIP = $(BIN)/nbstripout --extra-keys metadata.language_info.version
 NOTEBOOKS = `ls notebooks/*.ipynb | grep -v -e /out -e failed`
 
-.PHONY: help setup ladder test long check format lab reports bench bench-inspect local-ladder docs sandbox clean
+.PHONY: help setup ladder test long fuzz check format lab reports bench bench-inspect local-ladder docs sandbox clean
 
 help:
 	@echo "make ladder   climb the TOOL ladder afresh and publish reports/run_ladder.html (DRIVER=stub)"
 	@echo "make test     the tests, without the long ones (ARGS='-k name' for some of them)"
 	@echo "make long     the long tests"
+	@echo "make fuzz     every property over examples that were never tried (SEED=n for those of another time)"
 	@echo "make check    format, lint, types, import contracts, stripped notebooks"
 	@echo "make format   put right what make check can put right"
 	@echo "make lab      open the notebooks in JupyterLab"
@@ -56,11 +57,16 @@ ladder: setup
 		run_ladder.ipynb out.ipynb -p driver "$(DRIVER)" --log-level WARNING $$quiet $(ARGS)
 	@$(BIN)/agentbench-lab report --executed notebooks/out.ipynb
 
+# Two at a time for each core: much of their time the tests wait, for processes, sockets and limits of time.
 test: setup
-	@$(BIN)/python -m pytest -q -m "not long" -n $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not long" -n $$((2 * $(JOBS))) --dist worksteal $(ARGS)
 
 long: setup
 	@$(BIN)/python -m pytest -q -m long $(ARGS)
+
+fuzz: setup
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "make fuzz SEED=$$seed"; \
+		$(BIN)/python -m pytest -q -m hypothesis -n $(JOBS) --hypothesis-profile fuzz --hypothesis-seed $$seed $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# how long an example takes says nothing on cores that others use, too
-settings.register_profile("lab", deadline=None)
+# How long an example takes says nothing on cores that others use, too. The same examples each time, so that only a change
+# of the code changes what comes out; other ones are what `make fuzz` is for, and what it finds, it prints how to find again.
+settings.register_profile("lab", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("lab")
 
 

@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,17 @@ def lab(*arguments: str, cwd: Path, timeout: float = 60, **more: str) -> subproc
         encoding="utf-8",
         timeout=timeout,
     )
+
+
+@contextmanager
+def begun(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the block. One whose block fails is killed: Popen alone would wait for it for ever."""
+    with subprocess.Popen(command, **how) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def said(done: subprocess.CompletedProcess[str]) -> Iterable[str]:

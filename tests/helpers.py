@@ -10,7 +10,7 @@ import msgspec
 
 from agentbench_lab.cases import Call, Case, Expect, Goal, parse_cases
 from agentbench_lab.grading import Evidence, Grade, grade
-from agentbench_lab.results.product import Arm, ProductRow, encode_row, product_row, regrade
+from agentbench_lab.results.product import Arm, ProductRow, encode_rows, product_row, regrade
 from agentbench_lab.running.trial import collect
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.capabilities import Capability, Effect, Parameter, Precondition, Registry
@@ -169,7 +169,7 @@ def again(of: Case, transcript: Transcript, evidence: Evidence, verdict: Grade, 
     """The same trial judged from the one line of its product row."""
     task = msgspec.structs.replace(of.task, goals=evidence.goals)
     row = product_row(of, task, Arm("d"), 1, "s", strictness, transcript, evidence, verdict)
-    return regrade(msgspec.json.decode(encode_row(row), type=ProductRow))
+    return regrade(msgspec.json.decode(encode_rows([row]), type=ProductRow))
 
 
 def judge(

@@ -10,7 +10,7 @@ import msgspec
 
 from agentbench_lab.cases import Call, Case, parse_cases
 from agentbench_lab.grading import Evidence, Grade, grade
-from agentbench_lab.results.product import Arm, ProductRow, encode_row, product_row, regrade
+from agentbench_lab.results.product import Arm, ProductRow, encode_rows, product_row, regrade
 from agentbench_lab.running.trial import collect
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.statestore import StateWorld
@@ -114,7 +114,7 @@ def judge(of: Case, *made: Call, on: StateWorld | None = None, **said: Any) -> G
     evidence = evidence_of(of, transcript, made, on)
     verdict = grade(of, transcript, evidence)
     row = product_row(of, of.task, Arm("d"), 1, "s", "strict", transcript, evidence, verdict)
-    assert regrade(msgspec.json.decode(encode_row(row), type=ProductRow)) == verdict
+    assert regrade(msgspec.json.decode(encode_rows([row]), type=ProductRow)) == verdict
     return verdict
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -36,8 +38,18 @@ def both(trials: pl.DataFrame, **more: Any) -> tuple[pl.DataFrame, pl.DataFrame]
     return metrics.ablation(trials, **more), metrics.where_it_pays(trials, **more)
 
 
-FOUND = both(simulated())
-ALL = both(known())
+class Later:
+    """Both frames, made when a test first looks at them: every process of the tests imports this file."""
+
+    def __init__(self, trials: Callable[[], pl.DataFrame]) -> None:
+        self.made = cache(lambda: both(trials()))
+
+    def __getitem__(self, at: int) -> pl.DataFrame:
+        return self.made()[at]
+
+
+FOUND = Later(simulated)
+ALL = Later(known)
 
 
 def test_the_curves_state_from_where_on_each_arm_pays() -> None:

@@ -24,7 +24,7 @@ from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.mcp_server import HttpBridge
 
-from .doing import command, environment, lab
+from .doing import begun, command, environment, lab
 from .states import STATE, TOOLS, line
 
 DESK = {"kind": "state", "state": STATE, "tools": TOOLS}
@@ -118,7 +118,7 @@ def test_many_trials_over_http(here: Path) -> None:
         *("bridge", "desk.jsonl", "--case", "c", "--case", "d", "--trials", "2", "--http"),
         *("--addresses", "where", "--ledger", "out.json", "--grade"),
     )
-    with subprocess.Popen(asked, cwd=here, env=environment(), stderr=subprocess.PIPE) as process:
+    with begun(asked, cwd=here, env=environment(), stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         places = waited(here / "where", process)
         assert stat.S_IMODE((here / "where").stat().st_mode) == 0o600
@@ -148,7 +148,7 @@ def waited(file: Path, process: subprocess.Popen[bytes]) -> list[dict[str, Any]]
 def test_a_token_from_the_environment_is_printed_nowhere(here: Path) -> None:
     token = "a-token-of-my-own-making"
     asked = command("bridge", "desk.jsonl", "--case", "c", "--http")
-    with subprocess.Popen(
+    with begun(
         asked, cwd=here, env=environment(AGENTBENCH_LAB_TOKEN=token), stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None
@@ -163,9 +163,7 @@ def test_a_token_from_the_environment_is_printed_nowhere(here: Path) -> None:
 
 def test_sigterm_on_stdio_still_writes_the_ledger(here: Path) -> None:
     asked = command("bridge", "desk.jsonl", "--case", "c", "--stdio", "--ledger", "out.json")
-    with subprocess.Popen(
-        asked, cwd=here, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with begun(asked, cwd=here, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         ask = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         process.stdin.write(json.dumps(ask).encode() + b"\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -30,6 +31,7 @@ TARGETS = [
     "ladder",
     "test",
     "long",
+    "fuzz",
     "check",
     "format",
     "lab",
@@ -167,6 +169,13 @@ def test_makefile_target_exists(target: str) -> None:
     """make knows it, and `make help` tells of it."""
     assert make("-n", target)
     assert re.search(rf"^make {target} +\S", make(), re.MULTILINE)
+
+
+def test_only_fuzz_tries_other_examples_each_time() -> None:
+    """So that no test fails without a change, and what fuzz finds can be found again."""
+    usual, fuzz = settings.get_profile("lab"), settings.get_profile("fuzz")
+    assert usual.derandomize and not fuzz.derandomize and fuzz.print_blob
+    assert "--hypothesis-profile fuzz" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_ladder_runs_the_documented_command_afresh() -> None:

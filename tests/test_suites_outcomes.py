@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agentbench_lab.cases import Suite, load_suite
-from agentbench_lab.running.lint import lint_suite
 from agentbench_lab.running.runner import evaluate
 
 from .states import line, problems_of
@@ -22,8 +21,7 @@ def suite(request: pytest.FixtureRequest) -> Suite:
     return load_suite(CASES / f"{request.param}.jsonl")
 
 
-def test_every_case_holds_what_it_promises(suite: Suite) -> None:
-    assert lint_suite(CASES / f"{suite.name}.jsonl") == ()
+def test_every_case_is_judged_by_outcomes(suite: Suite) -> None:
     assert {case.taxonomy for case in suite.cases} == {"outcome-graded"}
 
 

@@ -272,11 +272,6 @@ def regrade(row: ProductRow, *, strictness: str | None = None) -> Grade:
     return grade(case, transcript, evidence, strictness=strictness or row.strictness)
 
 
-def encode_row(row: ProductRow) -> bytes:
-    """The row's one line, without its end."""
-    return _encoder.encode(row)
-
-
 def encode_rows(rows: Iterable[ProductRow]) -> bytes:
     """product.jsonl: one row a line, each line ended."""
     return b"".join(_encoder.encode(row) + b"\n" for row in rows)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -16,24 +18,30 @@ def commit(folder: Path) -> str:
 
     The difference counts tracked changes and the content of untracked files that git does not ignore.
     """
-    sha = _git(folder, "rev-parse", "HEAD")
-    if sha is None:
-        return "unknown"
+    return _checkout(folder)[1]
+
+
+def _checkout(folder: Path) -> tuple[Path | None, str]:
+    """The top of the folder's checkout and its `commit`; each git is a process, so that none is asked twice."""
+    found = _git(folder, "rev-parse", "--show-toplevel", "HEAD")
+    if found is None:
+        return None, "unknown"
+    folder_name, sha = os.fsdecode(found).removesuffix("\n").rsplit("\n", 1)
+    top = Path(folder_name)
     # as git itself writes it, whatever a person's own settings make of a difference
     changed = _git(folder, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
     listed = _git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")
     if changed is None or listed is None:
-        return "unknown"
-    top = Path((_git(folder, "rev-parse", "--show-toplevel") or b"").decode().strip())
+        return top, "unknown"
     untracked = [name for name in sorted(listed.split(b"\0")) if name and not _of_a_run(top, name)]
     if not changed and not untracked:
-        return sha.decode().strip()
+        return top, sha
     difference = hashlib.sha256(changed)
     for name in untracked:
         file = top / name.decode(errors="surrogateescape")
         if file.is_file():
             difference.update(name + b"\0" + hashlib.sha256(file.read_bytes()).digest())
-    return f"dirty: {sha.decode().strip()}+{difference.hexdigest()[:16]}"
+    return top, f"dirty: {sha}+{difference.hexdigest()[:16]}"
 
 
 def standing(project: Path) -> str:
@@ -42,10 +50,10 @@ def standing(project: Path) -> str:
     The project says which cases and drivers ran, the lab which tools and grader.
     """
     lab = Path(__file__).resolve().parents[2]
-    of_project = commit(project)
-    if (top := _git(project, "rev-parse", "--show-toplevel")) == _git(
-        lab, "rev-parse", "--show-toplevel"
-    ) and top:
+    top, of_project = _checkout(project)
+    if top is not None and (
+        top == lab or _git(lab, "rev-parse", "--show-toplevel") == os.fsencode(top) + b"\n"
+    ):
         return of_project
     of_lab = commit(lab) if (lab / "pyproject.toml").is_file() else "unknown"
     if of_lab == "unknown":
@@ -71,13 +79,15 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
 
 def versions() -> dict[str, str]:
     """Python, and the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def package_version() -> str:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbench_lab.analysis import compare as comparing
 from agentbench_lab.analysis.compare import (
     Comparison,
     Side,
@@ -27,7 +26,9 @@ from agentbench_lab.analysis.compare import (
     side,
     spread,
 )
+from agentbench_lab.analysis.compare.differences import difference_of
 from agentbench_lab.cases import load_suite
+from agentbench_lab.cli.looking import side_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
@@ -639,7 +640,7 @@ def test_so_many_cases_do_show_the_difference(trials: int, delta: float) -> None
     for seed in range(200):
         p, q = draw(n)
         a, b = rng.binomial(trials, p), rng.binomial(trials, q)
-        found = comparing._difference(
+        found = difference_of(
             "solved", [(int(x), trials, int(y), trials) for x, y in zip(a, b, strict=True)], seed
         )
         decisive += found.decisive and (found.difference or 0) > 0
@@ -709,16 +710,6 @@ def test_an_arm_is_found_by_its_name(run: Run) -> None:
         side(run)
     with pytest.raises(LabError, match=r"no arm 'stubb' \(did you mean 'stub'\?\)"):
         side(run, "stubb")
-
-
-def side_of(text: str) -> Side:
-    """`RUN` or `RUN:ARM`, as the command line takes it: the longest beginning that is a run's folder is the run."""
-    cuts = [len(text), *(at for at in range(len(text) - 1, 0, -1) if text[at] == ":")]
-    at = next((at for at in cuts if (Path(text[:at]) / "card.json").is_file()), None)
-    if at is None:
-        # no run: the first colon ends what was meant as its folder, and its error names the nearest one
-        at = text.index(":") if ":" in text else len(text)
-    return side(load_run(text[:at]), text[at + 1 :])
 
 
 def test_a_side_is_written_as_run_and_arm(run: Run, tmp_path: Path) -> None:

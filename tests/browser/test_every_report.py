@@ -60,9 +60,6 @@ def test_it_is_one_file_that_stands_alone(browser: Browser, site: Path, name: st
     assert browser.complaints() == []
 
 
-OPEN_SOME = "[...document.querySelectorAll('details')].slice(0, 25).forEach(each => { each.open = true; })"
-
-
 @each_page
 @pytest.mark.parametrize(("dark", "width"), [(False, 1100), (True, 1100), (False, 375), (True, 375)])
 def test_axe_finds_nothing_serious(browser: Browser, site: Path, name: str, dark: bool, width: int) -> None:

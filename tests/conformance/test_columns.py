@@ -97,5 +97,5 @@ def test_swe_bench_instances_of_one_run(peers: Path) -> None:
     assert round(found["model_calls"].mean(), 3) == 40.326  # type: ignore[arg-type]
     exact = found["extra"].str.json_path_match("$.cost_usd").cast(pl.Float64)
     dollars = exact.fill_null(found["cost_micros"] / 1e6).sum()
-    assert round(dollars, 6) == round(229.97875947500023, 6)
+    assert abs(dollars - 229.97875947500023) < 1e-12
     assert abs(found["cost_micros"].sum() / 1e6 - dollars) < 500 * 0.5e-6

@@ -13,7 +13,8 @@ from agentbench_lab.drivers.base import as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.running.lint import lint_cases
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.worlds.codegraph import REGISTRY, CodeGraph
+from agentbench_lab.worlds.codegraph import CodeGraph
+from agentbench_lab.worlds.codetools import REGISTRY
 
 MEMORY = (("couch", "mgx:synonym", "sofa"), ("sofa", "mgx:relatedTo", "cushion"))
 """The memory facts that the original's runner seeds beside its graph file."""

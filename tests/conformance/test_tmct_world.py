@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.worlds.codegraph import DISPATCH, GOALS, REGISTRY, CodeGraph
+from agentbench_lab.worlds.codegraph import DISPATCH, CodeGraph
+from agentbench_lab.worlds.codetools import GOALS, REGISTRY
 from agentbench_lab.worlds.graphfile import PREDICATES
 
 MEMORY = (("couch", "mgx:synonym", "sofa"), ("sofa", "mgx:relatedTo", "cushion"))

@@ -14,7 +14,7 @@ from agentbench_lab.drivers.floors import reckless, refuse_all
 from agentbench_lab.drivers.stub import stub
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript, Usage
-from agentbench_lab.worlds.codegraph import REGISTRY
+from agentbench_lab.worlds.codetools import REGISTRY
 from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..doing import tiny_world, write_suite

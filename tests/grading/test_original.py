@@ -12,7 +12,7 @@ from agentbench_lab.drivers.base import as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.original import _number, _text
 from agentbench_lab.transcripts import Transcript
-from agentbench_lab.worlds.codegraph import REGISTRY
+from agentbench_lab.worlds.codetools import REGISTRY
 
 TOOLS = ["tmct_describe", "tmct_search", "tmct_impact", "tmct_untested"]
 W = {"name": "tmct_describe", "input": {"symbol": "Widget"}}

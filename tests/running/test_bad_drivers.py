@@ -15,7 +15,7 @@ import pytest
 
 from agentbench_lab.cases import Call, Limits, Task
 from agentbench_lab.drivers.base import Context
-from agentbench_lab.results.product import ProductRow, encode_row, regrade
+from agentbench_lab.results.product import ProductRow, encode_rows, regrade
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
@@ -140,7 +140,7 @@ def test_each_bad_driver_is_judged_and_nobody_else_is_harmed(tmp_path: Path, wor
     for driver, (outcome, why) in BAD.items():
         assert {(one[0], one[1]) for one in found[driver]} == {(outcome, outcome)}, driver
         assert all(one[2].startswith(why) for one in found[driver]), found[driver]
-    assert [encode_row(row) for row in rows_of(run, knows)] == [encode_row(row) for row in alone.product]
+    assert encode_rows(rows_of(run, knows)) == encode_rows(alone.product)
     assert load_run(tmp_path / "run").trials.equals(run.trials)
 
 
@@ -149,7 +149,7 @@ def test_where_a_driver_crashed_is_kept(tmp_path: Path) -> None:
     run = evaluate(write_suite(tmp_path, some(0)), raises, save_run=False)
     kept = run.transcripts.column("traceback").to_pylist()
     assert all("test_bad_drivers.py" in text and "no ? good" in text for text in kept)
-    assert all(b"test_bad_drivers.py" not in encode_row(row) for row in run.product)
+    assert all(b"test_bad_drivers.py" not in encode_rows([row]) for row in run.product)
 
 
 def meddles(task: Task, tools: Toolbox, ctx: Any) -> Any:

@@ -23,7 +23,7 @@ import pytest
 from agentbench_lab.cases import Limits, Task
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.product import encode_row
+from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import Interrupted, evaluate
 from agentbench_lab.worlds.toolbox import Toolbox
@@ -132,7 +132,7 @@ def drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def rows(run: Run) -> list[bytes]:
-    return [encode_row(row) for row in run.product]
+    return [encode_rows([row]) for row in run.product]
 
 
 def spawned(workers: int) -> ProcessPoolExecutor:

@@ -523,8 +523,8 @@ def killed(tmp_path: Path, *, trials: int, kills: int, executor: str, seed: int)
     assert left == {file.name for file in (tmp_path / "whole").iterdir()}
 
 
-def test_a_run_that_is_killed_five_times_loses_nothing(tmp_path: Path) -> None:
-    killed(tmp_path, trials=120, kills=5, executor="threads", seed=1)
+def test_a_run_that_is_killed_three_times_loses_nothing(tmp_path: Path) -> None:
+    killed(tmp_path, trials=60, kills=3, executor="threads", seed=1)
 
 
 @pytest.mark.long

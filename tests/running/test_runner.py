@@ -14,7 +14,7 @@ from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Limits, Task, load_suite
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.product import encode_row, read_product, regrade
+from agentbench_lab.results.product import encode_rows, read_product, regrade
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running import runner, trial
 from agentbench_lab.running.plan import plan, trial_seed
@@ -84,7 +84,7 @@ def test_every_row_can_be_judged_again_alone(tmp_path: Path) -> None:
         assert {row.group for row in rows} == {f"TOOL-{n}" for n in range(10)}
         for row, kept in zip(rows, run.product, strict=True):
             verdict, again = row.verdict, regrade(row)
-            assert encode_row(row) == encode_row(kept)
+            assert encode_rows([row]) == encode_rows([kept])
             assert (again.outcome, again.cls, again.solved, again.completed) == (
                 verdict.outcome,
                 verdict.cls,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbench_lab.worlds.capabilities import Capability, Goal, Parameter, Precondition, Registry, present
-from agentbench_lab.worlds.codegraph import DISPATCH, REGISTRY, CodeGraph
+from agentbench_lab.worlds.codegraph import DISPATCH, CodeGraph
+from agentbench_lab.worlds.codetools import REGISTRY
 from agentbench_lab.worlds.graphfile import Entity, Graph
 
 SMALL = Registry(

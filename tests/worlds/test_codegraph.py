@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.errors import LabError
-from agentbench_lab.worlds.codegraph import GOALS, MAX_DEPTH, CodeGraph
+from agentbench_lab.worlds.codegraph import MAX_DEPTH, CodeGraph
+from agentbench_lab.worlds.codetools import GOALS
 from agentbench_lab.worlds.graphfile import FACTS, FORMAT, PREDICATES, Entity, Graph, is_test_path, read_graph
 from agentbench_lab.worlds.toolbox import Toolbox
 

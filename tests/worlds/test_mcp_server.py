@@ -26,7 +26,7 @@ from agentbench_lab.worlds.mcp_server import Address, HttpBridge
 from agentbench_lab.worlds.statestore import StateWorld
 from agentbench_lab.worlds.toolbox import INPUT_LIMIT, Ran, Toolbox
 
-from ..doing import environment
+from ..doing import begun, environment
 from ..states import ALL, TOOLS, world
 
 ERAS = ["legacy", "auto"]
@@ -479,7 +479,7 @@ def test_stdout_carries_nothing_but_messages() -> None:
     lines = [json.dumps(one).encode() for one in said]
     lines.insert(2, b'{"jsonrpc": "2.0", "id": 9, "meth')
     lines.insert(3, b"what is this")
-    with subprocess.Popen(
+    with begun(
         [sys.executable, "-c", LOUD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

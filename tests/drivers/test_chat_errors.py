@@ -85,6 +85,45 @@ def test_in_the_end_the_trial_is_excluded(tmp_path: Path, name: str) -> None:
     assert len(server.requests) == 3, "one answer, one failure, and one try more"
 
 
+WIDE = {
+    "linear": ("part 2", "Who are the callers"),
+    "fan_out_2": ("part 2", "Who are the callers"),
+    "fan_out_1": ("part 2", "Who are the callers"),
+    "linear:plan": ("part 1", "Describe Cart"),
+}
+
+
+@pytest.mark.parametrize("name", ["overloaded", "rate limit with seconds", "half a body"])
+@pytest.mark.parametrize("scaffold", WIDE)
+def test_the_first_request_of_a_later_worker_is_sent_again(tmp_path: Path, scaffold: str, name: str) -> None:
+    """Its own model has said nothing, but the trial has begun: to begin it again would draw a second sample."""
+    one = some(0)[0]
+    parts = ["Describe Cart", "Who are the callers of tax?"]
+    suite = write_suite(tmp_path, [{**one, "request": " ".join(parts), "parts": parts}])
+    failed: list[str] = []
+
+    def script(number: int, body: dict[str, Any]) -> Answer:
+        asked = body["messages"][-1]
+        if asked["role"] == "tool":
+            return calls(END)
+        now = asked["content"].rpartition("Now: ")[2]
+        if "Take the following request apart" in now:
+            return calls(("answer", {"value": parts}))
+        if now.startswith(WIDE[scaffold][1]) and not failed:
+            failed.append(now)
+            return FAILURES[name]
+        return calls(LOOK) if now == parts[0] else calls(END)
+
+    with serving(script) as server:
+        done = evaluate(
+            suite, f"chat:m@{server.url}", scaffolds=scaffold, retries=QUICK, save_run=False,
+            only="t0-cart",
+        )  # fmt: skip
+    assert failed and (row(done)["excluded"], row(done)["attempts"]) == (None, 1)
+    assert row(done)["outcome"] == "correct_calls"
+    assert row(done)["working_s"] < row(done)["wall_s"], "what was waited is not worked"
+
+
 def test_a_trial_that_was_tried_again_is_one_sample(tmp_path: Path) -> None:
     """Two cases, one repeat, a failure before any output: two trials, one retry, one success of two."""
     suite = write_suite(tmp_path, some(0))

@@ -92,6 +92,23 @@ def test_a_user_whose_endpoint_fails_is_not_the_agents_fault() -> None:
     assert "the simulated user failed" in row["excluded"]
 
 
+@pytest.mark.parametrize("failing", range(1, 4))
+def test_any_later_request_of_either_side_is_sent_again(failing: int) -> None:
+    """The first of a second turn too, and the first of the user's: the trial has begun, and nobody begins it again."""
+    failed: list[str] = []
+
+    def script(number: int, body: dict[str, Any]) -> Answer:
+        if number == failing:
+            failed.append(body["model"])
+            return fails(503, Retry_After="0.01")
+        return answers(number, body)
+
+    run, server = talk(script)
+    (row,) = run.trials.to_pylist()
+    assert (row["outcome"], row["attempts"], len(server.requests)) == ("correct_refusal", 1, 5)
+    assert failed == ["clerk" if failing != 2 else "customer"]
+
+
 def test_a_wrong_key_of_the_users_stops_the_run() -> None:
     def script(number: int, body: dict[str, Any]) -> Answer:
         return fails(401) if body["model"] == "customer" else answers(number, body)

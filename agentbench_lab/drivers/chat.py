@@ -8,7 +8,7 @@ Whose fault what is:
 - no answer, 408, 409, 425, 429, 5xx, a connection that breaks: the endpoint's. Before anybody has said anything the
   runner tries the trial again; later (in a second turn, in one of several parts) the request is sent again, which draws
   no second sample, since no answer came.
-- a wrong key, a model or a path that is not there, a quota that is used up: the user's. The run stops with that one line.
+- a wrong key, a model or a path that is not there, a quota or credit that is used up: the user's. The run stops with that one line.
 - a request that the endpoint turns down for another reason (400): the trial is excluded, and the reason says why.
 - a dialogue that is longer than what the model reads, an answer cut off, arguments that are no JSON, an answer without a
   choice: the agent's, and judged.
@@ -61,8 +61,9 @@ class Talk(Struct):
 
 
 def make(text: str) -> Callable[..., Any]:
-    """The driver behind `chat:TEXT`. Raises LabError for a text that is none, before anything is asked."""
+    """The driver behind `chat:TEXT`. Raises LabError for a text that is none and where the extra is missing."""
     options = parse(text)
+    chat_http.check_installed()
     keys.api_key()
     driver = functools.partial(_drive, options)
     driver.evidence, driver.model, driver.version = "live", options.model, options.version  # type: ignore[attr-defined]

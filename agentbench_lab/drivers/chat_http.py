@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import os
+import re
 import secrets
 import ssl
 from collections.abc import AsyncGenerator
@@ -24,7 +26,6 @@ import msgspec
 
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import InfrastructureError, Misconfigured
-from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Usage
 
 if TYPE_CHECKING:
@@ -41,7 +42,30 @@ _HEADERS = [
 ]
 _EXTENSIONS = {"timeout": {"connect": 10.0}}
 _AGAIN = frozenset({408, 409, 425, 429})
+_USERS = frozenset({401, 402, 403, 404, 405, 407, 410})
+_USERS_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "invalid_api_key",
+        "model_not_found",
+    }
+)
+"""What endpoints call a refusal that every trial would meet, whatever its status."""
+_NO_MODEL = re.compile(
+    r"(?:unknown|invalid|no such) model\b|not a valid model\b"
+    r"|\bmodel:? \S+ (?:(?:was|is) )?(?:not (?:found|available|supported)|does not exist)",
+    re.IGNORECASE,
+)
+_MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
 _MISSING = "chat drivers need the extra: pip install 'agentbench-lab[live]'"
+
+
+def check_installed() -> None:
+    """Raises Misconfigured where the extra is missing; nothing is imported for it."""
+    if not all(importlib.util.find_spec(name) for name in ("httpx2", "httpcore2")):
+        raise Misconfigured(_MISSING)
 
 
 class ContextFull(Exception):
@@ -144,7 +168,8 @@ async def post(url: str, body: bytes, timeout: float) -> bytes:
     try:
         import httpcore2
     except ImportError:
-        raise LabError(_MISSING) from None
+        # here, though not where the run was begun
+        raise Misconfigured(_MISSING) from None
     held = await _opened(url)
     try:
         async with asyncio.timeout(timeout):
@@ -173,11 +198,20 @@ def failure(status: int, retry_after: str, content: bytes) -> Exception:
     what = f"the endpoint answers {status}{f': {said}' if said else ''}"
     if status in (400, 413, 422) and _too_long(status, code, said):
         return ContextFull(what)
-    if status in (401, 403, 404, 405, 407) or status // 100 == 3 or code == "insufficient_quota":
+    if _users(status, code, said):
         return Misconfigured(f"{what}{_hint(status)}")
     if status in _AGAIN or status >= 500:
         return InfrastructureError(what, retry_after=seconds(retry_after), usage=NOTHING)
     return InfrastructureError(what, usage=NOTHING, final=True)
+
+
+def _users(status: int, code: str, said: str) -> bool:
+    """Whether the run is set up wrongly, so that every trial would be turned down."""
+    if status == 403 and _MODERATED.search(said):
+        # what this one request says is not taken
+        return False
+    no_model = status in (400, 422) and _NO_MODEL.search(said)
+    return status in _USERS or status // 100 == 3 or code in _USERS_CODES or bool(no_model)
 
 
 def seconds(retry_after: str, now: datetime | None = None) -> float | None:
@@ -196,6 +230,8 @@ def seconds(retry_after: str, now: datetime | None = None) -> float | None:
 def _hint(status: int) -> str:
     if status in (401, 403, 407):
         return f" (the key is read from {' or '.join(keys.NAMES)})" if not keys.api_key() else ""
+    if status == 402:
+        return " (no credit is left there)"
     if status == 404 or status // 100 == 3:
         return " (is the base URL right? most end with /v1; and is the model's name?)"
     return ""

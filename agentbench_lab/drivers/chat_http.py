@@ -55,7 +55,7 @@ _USERS_CODES = frozenset(
 """What endpoints call a refusal that every trial would meet, whatever its status."""
 _NO_MODEL = re.compile(
     r"(?:unknown|invalid|no such) model\b|not a valid model\b"
-    r"|\bmodel:? \S+ (?:(?:was|is) )?(?:not (?:found|available|supported)|does not exist)",
+    r"|\bmodel:? \S*[^\sa-z]\S* (?:(?:was|is) )?(?:not (?:found|available|supported)|does not exist)",
     re.IGNORECASE,
 )
 _MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)

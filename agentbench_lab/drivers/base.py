@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct
@@ -70,6 +71,8 @@ MAKERS: dict[str, str] = {
 ENTRY_POINTS = "agentbench_lab.drivers"
 LONGEST_WAIT_S = 600.0
 """A Retry-After beyond this is not waited for: the trial is excluded, and can be run again another day."""
+LASTING: WeakSet[Any] = WeakSet()
+"""Event loops on which many trials run: what a driver opens on one serves the next trial too."""
 EVIDENCES = ("simulated", "replayed", "live")
 
 

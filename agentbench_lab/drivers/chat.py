@@ -67,6 +67,7 @@ def make(text: str) -> Callable[..., Any]:
     keys.api_key()
     driver = functools.partial(_drive, options)
     driver.evidence, driver.model, driver.version = "live", options.model, options.version  # type: ignore[attr-defined]
+    driver.close = chat_http.close  # type: ignore[attr-defined]
     return driver
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Message, Task
-from agentbench_lab.drivers import chat_words
+from agentbench_lab.drivers import chat_http, chat_words
 from agentbench_lab.drivers.base import Context, load_driver
 from agentbench_lab.drivers.chat_options import parse
 from agentbench_lab.errors import LabError
@@ -254,6 +254,39 @@ def test_it_works_in_other_processes_and_leaves_nothing_open(tmp_path: Path) -> 
 def test_side_by_side_shares_connections(tmp_path: Path) -> None:
     done, server = run(tmp_path, lambda n, body: calls(END), trials=40, workers=8)
     assert len(rows(done)) == 40 and server.connections <= 8
+
+
+@pytest.mark.parametrize(
+    ("scaffold", "options", "most"),
+    [
+        ("linear", {}, 1),
+        ("fan_out_2", {}, 2),
+        ("durable:linear", {}, 1),
+        ("once", {"executor": "processes"}, 1),
+        ("linear", {"workers": 3}, 3),
+    ],
+)
+def test_parts_and_trials_share_connections(
+    tmp_path: Path, scaffold: str, options: dict[str, Any], most: int
+) -> None:
+    """Each part has an event loop of its own, and each trial in a process; a connection outlives them."""
+    parts = ["Describe", "Cart"]
+    suite = write_suite(tmp_path, [{**some(0)[0], "parts": parts}])
+    with serving(lambda n, body: calls(END)) as server:
+        name = f"chat:m@{server.url}"
+        done = evaluate(suite, name, scaffolds=scaffold, trials=6, save_run=False, **options)
+        assert len(server.requests) == {"once": 6, "fan_out_2": 18}.get(scaffold, 12)
+        assert len(rows(done)) == 6 and 1 <= server.connections <= most
+        before = server.connections
+        evaluate(suite, name, scaffolds=scaffold, save_run=False, **options)
+        assert server.connections > before, "a run gives its connections back as it ends"
+
+
+def test_whom_tls_trusts_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = chat_http._Open("https://one.example/v1")._trusted
+    assert chat_http._Open("https://two.example/v1")._trusted is first
+    monkeypatch.setenv("SSL_CERT_DIR", "/nowhere")
+    assert chat_http._Open("https://one.example/v1")._trusted is not first
 
 
 def test_the_cache_keeps_answers_of_a_trial_for_that_trial(tmp_path: Path) -> None:

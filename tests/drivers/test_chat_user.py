@@ -74,12 +74,12 @@ def plain(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
 
 
 def test_a_model_talks_with_an_agent_that_is_none() -> None:
-    """An agent that calls and a user that waits: each trial has a loop of its own, of which connections are not shared."""
+    """An agent that calls and a user that waits: each trial has a loop of its own, and connections are shared."""
     with serving(answers) as server:
         user = f"chat:customer@{server.url}"
         run = evaluate(CASE, plain, user=user, trials=6, workers=2, save_run=False)
     assert {row["outcome"] for row in run.trials.to_pylist()} == {"correct_refusal"}
-    assert len(server.requests) == 6
+    assert len(server.requests) == 6 and server.connections <= 2
 
 
 def test_a_user_whose_endpoint_fails_is_not_the_agents_fault() -> None:

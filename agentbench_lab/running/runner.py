@@ -87,10 +87,11 @@ from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
-MOST_FAILED = 10
-"""Trials of an arm in a row that the other side fails, and none judged between, until a run stops: it is not there.
+MOST_TRIES = 48
+"""Tries in a row for trials of an arm that the other side failed, and none was judged between, until a run stops:
+twelve trials with the usual three retries.
 
-Where more run side by side it is twice as many as those: one short outage meets them all, and stops nothing.
+They are of at least twice as many trials as run side by side: one short outage meets all of those, and stops nothing.
 """
 
 
@@ -543,7 +544,7 @@ class Prepared:
         began = time.monotonic()
         done: dict[Key, Record] = dict(earlier.records) if earlier else {}
         spent = _Spent(self._caps, done.values(), began)
-        absent = _Absent(self.kit, max(MOST_FAILED, 2 * self._workers))
+        absent = _Absent(self.kit, self._workers)
         begun: set[str] = set()
         asked = 0
         interrupted = False
@@ -796,23 +797,23 @@ class _Absent:
     A replay asks nobody: what was not recorded is excluded, however much that is.
     """
 
-    def __init__(self, kit: Kit, most: int) -> None:
-        self._kit, self._most = kit, most
-        self._failed: dict[int, int] = {}
+    def __init__(self, kit: Kit, workers: int) -> None:
+        self._kit, self._least = kit, 2 * workers
+        self._failed: dict[int, list[int]] = {}
         self.why = ""
 
     def add(self, record: Record) -> None:
-        arm = record.place[1]
-        excluded = record.row.verdict.excluded
+        arm, excluded = record.place[1], record.row.verdict.excluded
+        tries = self._failed.setdefault(arm, [])
         if excluded is None:
-            self._failed[arm] = 0
+            tries.clear()
         elif (
             record.transcript.stop == "infrastructure_error" and self._kit.drivers[arm].evidence != "replayed"
         ):
-            self._failed[arm] = count = self._failed.get(arm, 0) + 1
-            if count >= self._most and not self.why:
+            tries.append(len(record.attempts))
+            if len(tries) >= self._least and sum(tries) >= MOST_TRIES and not self.why:
                 self.why = (
-                    f"{count} trials of {self._kit.arms[arm]} in a row were excluded, the last by {excluded}; "
+                    f"{len(tries)} trials of {self._kit.arms[arm]} in a row were excluded, the last by {excluded}; "
                     "once that is put right the run goes on with its --out, and with --again-excluded runs these again"
                 )
 

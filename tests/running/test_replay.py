@@ -164,7 +164,7 @@ def both(suite: Path, driver: str, folder: Path, **options: Any) -> tuple[Run, R
         ("fated:fates_later", {"workers": 4}),
         ("fated:fates", {"workers": 2, "executor": "processes"}),
         ("fated:down_twice", {}),
-        ("fated:gone", {"workers": 16}),
+        ("fated:gone", {}),
         ("fated:shaped", {}),
         ("stub", {"trials": 1}),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import pickle
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.cases import Limits, Message, Task
-from agentbench_lab.drivers import chat_http, chat_words
+from agentbench_lab.cases import Call, Goal, Limits, Message, Task
+from agentbench_lab.conversation import user_policy
+from agentbench_lab.drivers import chat_http, chat_options, chat_words
 from agentbench_lab.drivers.base import Context, load_driver
-from agentbench_lab.drivers.chat_options import parse
+from agentbench_lab.drivers.chat_options import DIALECT, parse
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -341,6 +343,49 @@ def test_names_that_the_api_does_not_take() -> None:
     assert names["math_hypot"] == "math_hypot" and names["math_hypot_2"] == "math.hypot"
     message = {"tool_calls": [{"id": "1", "function": {"name": "math_hypot_2", "arguments": "{}"}}]}
     assert chat_words.native_calls(message, names)[0].name == "math.hypot"
+
+
+WORDS = {"1": "79024a0fc8b9bacf"}
+"""The digest of what a model is sent in the dialogues below, by the version that stands in every chat arm's own."""
+
+
+def test_other_words_are_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes what a model is told counts DIALECT up: a run must not go on with other words than it began with."""
+    look, odd, unknown = ("tmct_describe", {"symbol": "Cart"}), ("tmct_describe", "{"), ("tmct_burn", {})
+    said: dict[str, list[Answer]] = {
+        "native": [calls(look, odd, unknown, ("tmct_describe", {"symbl": 1}), ("goal", {})), says("Done.")],
+        "schema": [
+            says(json.dumps({"tool": name, "input": given}))
+            for name, given in (look, unknown, ("tmct_describe", {"symbl": 1}))
+        ]
+        + [
+            says('{"tool": "tmct_describe", "input": {'),
+            says('{"tool": "tmct_describe"}'),
+            says("{}"),
+            says("Done."),
+        ],
+    }
+    task = Task(
+        "And now?", ("tmct_describe",), policy="Be brief.",
+        history=(Message("user", "Hello"), Message("assistant", "Hi")),
+        trace=(Call(*look),), goals=(Goal("goal:one", ("tmct_describe",)),),
+    )  # fmt: skip
+    sent = []
+    for way, script in said.items():
+        box = Toolbox(tiny_world(), task.tools)
+        with serving(script) as server:
+            driver = load_driver(f"chat:m@{server.url}?calls={way}")
+            asyncio.run(driver.function(task, box, Context(box, task, seed="s", trial=1)))
+        assert len(server.requests) == len(script)
+        sent += server.requests
+    sent.append({"user": user_policy("A scenario.")})
+    # not the words of the library that reads JSON
+    text = json.dumps(sent, sort_keys=True).replace("Input data was truncated", "")
+    found = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert {DIALECT: found} == WORDS, "count DIALECT up, and put the new pair here"
+    before = parse("m@http://h/v1").version
+    monkeypatch.setattr(chat_options, "DIALECT", "another")
+    assert parse("m@http://h/v1").version != before
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..doing import knows, lab, some, write_suite
 
-
 QUICK = Retries(times=2, wait_initial_s=0.001, wait_max_s=0.001, wait_jitter_s=0.0)
 MOST = MOST_TRIES // 3
 """Trials that are as many tries, each of them tried three times."""

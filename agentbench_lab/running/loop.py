@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from agentbench_lab.drivers.base import LASTING
+from agentbench_lab.drivers.lasting import LASTING
 from agentbench_lab.running.pool import GRACE_S
 from agentbench_lab.running.trial import NO_LIMIT, Job, Record
 

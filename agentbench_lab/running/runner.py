@@ -87,11 +87,11 @@ from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
-MOST_TRIES = 48
-"""Tries in a row for trials of an arm that the other side failed, and none was judged between, until a run stops:
-twelve trials with the usual three retries.
+MOST_TRIED_AGAIN, MOST_FAILED = 8, 48
+"""Trials of an arm in a row that the other side failed, and none judged between, until a run stops: so many that were
+tried again, each with its waits, or so many in all.
 
-They are of at least twice as many trials as run side by side: one short outage meets all of those, and stops nothing.
+They are at least twice as many as run side by side: one short outage meets all of those, and stops nothing.
 """
 
 
@@ -811,7 +811,8 @@ class _Absent:
             record.transcript.stop == "infrastructure_error" and self._kit.drivers[arm].evidence != "replayed"
         ):
             tries.append(len(record.attempts))
-            if len(tries) >= self._least and sum(tries) >= MOST_TRIES and not self.why:
+            enough = sum(each > 1 for each in tries) >= MOST_TRIED_AGAIN or len(tries) >= MOST_FAILED
+            if enough and len(tries) >= self._least and not self.why:
                 self.why = (
                     f"{len(tries)} trials of {self._kit.arms[arm]} in a row were excluded, the last by {excluded}; "
                     "once that is put right the run goes on with its --out, and with --again-excluded runs these again"

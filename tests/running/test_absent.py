@@ -14,7 +14,7 @@ from agentbench_lab.cases import Task
 from agentbench_lab.drivers.base import Context, InfrastructureError
 from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Run, load_run
-from agentbench_lab.running.runner import MOST_TRIES, evaluate
+from agentbench_lab.running.runner import MOST_FAILED, MOST_TRIED_AGAIN, evaluate
 from agentbench_lab.running.trial import Retries
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import Toolbox
@@ -22,8 +22,7 @@ from agentbench_lab.worlds.toolbox import Toolbox
 from ..doing import knows, lab, some, write_suite
 
 QUICK = Retries(times=2, wait_initial_s=0.001, wait_max_s=0.001, wait_jitter_s=0.0)
-MOST = MOST_TRIES // 3
-"""Trials that are as many tries, each of them tried three times."""
+MOST = MOST_TRIED_AGAIN
 
 
 def away(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
@@ -98,7 +97,7 @@ def test_without_again_excluded_what_was_excluded_stays(suite: Path) -> None:
     evaluate(suite, away, trials=15, retries=QUICK, out="run")
     Path("there").touch()
     done = evaluate(suite, away, trials=15, retries=QUICK, out="run")
-    assert counts(done) == (14, MOST, 0) and done.card.complete
+    assert counts(done) == (30 - MOST, MOST, 0) and done.card.complete
 
 
 def test_it_stops_again_while_the_other_side_is_away(suite: Path) -> None:
@@ -107,9 +106,9 @@ def test_it_stops_again_while_the_other_side_is_away(suite: Path) -> None:
         assert counts(done) == (0, times * MOST, 40 - times * MOST)
 
 
-def test_what_is_not_tried_again_has_as_many_tries(suite: Path) -> None:
+def test_more_are_asked_where_none_is_tried_again(suite: Path) -> None:
     done = evaluate(suite, away, trials=30, retries=0, save_run=False)
-    assert counts(done) == (0, MOST_TRIES, 60 - MOST_TRIES)
+    assert counts(done) == (0, MOST_FAILED, 60 - MOST_FAILED)
 
 
 def test_one_judged_trial_between_lets_it_go_on(suite: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line.
 
-Exit codes: 0 done; 1 `--gate` and the gate failed; 2 a mistake of the caller's; 3 an incomplete run; 130 Ctrl-C.
+Exit codes: 0 done; 1 `--gate` and the gate failed; 2 a mistake of the caller's; 3 an incomplete run, or one
+in which nothing was judged; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def cli() -> None:
     PYTHONPATH and in the working folder).
 
     Exit codes: 0 done, 1 the gate failed (only with --gate), 2 a mistake in what was asked,
-    3 an incomplete run, 130 interrupted.
+    3 an incomplete run or one in which nothing was judged, 130 interrupted.
     """
 
 

@@ -53,10 +53,19 @@ def near(path: Path) -> str:
 
 
 def missing(run: Run) -> str:
-    """`incomplete: 1 trial is missing`, and the cap that was reached."""
+    """`incomplete: 1 trial is missing`, and what stopped the run."""
     count = run.card.counts.missing
     stopped = f" ({run.card.stopped})" if run.card.stopped else ""
     return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
+
+
+def nothing_judged(run: Run) -> str:
+    """`nothing was judged: 8 trials excluded, the first by ...`; empty where something was, or nothing was run."""
+    counts = run.card.counts
+    if counts.judged or not counts.excluded:
+        return ""
+    first = run.trials.column("excluded").drop_null()[0].as_py()
+    return f"nothing was judged: {many(counts.excluded, 'trial')} excluded, the first by {first}"
 
 
 class Progress:

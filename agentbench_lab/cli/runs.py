@@ -16,6 +16,7 @@ from agentbench_lab.cli.common import (
     Progress,
     missing,
     near,
+    nothing_judged,
     print_run,
     say,
 )
@@ -164,7 +165,7 @@ def run(
 ) -> None:
     """Run a suite by one or more drivers, grade it, save it, and print the metric pair and the gate.
 
-    A run that was killed, interrupted or stopped by a cap goes on when the same command names its folder with --out;
+    A run that was killed, interrupted or stopped (by a cap, by an endpoint that is not there) goes on when the same command names its folder with --out;
     so does a finished one that is asked for more trials. Nothing finished is lost or run twice.
     """
     from agentbench_lab.cases import Limits
@@ -224,6 +225,9 @@ def run(
         sys.exit(EXIT_INTERRUPTED)
     if not finished.card.complete:
         click.echo(missing(finished), err=True)
+        sys.exit(EXIT_INCOMPLETE)
+    if nothing := nothing_judged(finished):
+        click.echo(nothing, err=True)
         sys.exit(EXIT_INCOMPLETE)
     shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
     if gate and shut:

@@ -242,11 +242,19 @@ class Context:
         with self._lock:
             self._own = self._own + usage if self._told else usage
             self._told = True
-        self._root._charge(known_figures(usage))
+        self._charged(known_figures(usage))
 
     def carry(self, usage: Usage) -> None:
         """What earlier attempts have used counts against the limits, and is no part of what this one has."""
         self._known = tuple(a + b for a, b in zip(self._known, known_figures(usage), strict=True))
+
+    def _charged(self, figures: Sequence[int]) -> None:
+        """Charge the trial; of workers side by side in their order, so that no clock says who meets its limits."""
+        if self._limited:
+            with self._toolbox.turn():
+                self._root._charge(figures)
+        else:
+            self._root._charge(figures)
 
     def _charge(self, figures: Sequence[int]) -> None:
         """Count known figures against the limits, which all workers of the trial share."""
@@ -336,7 +344,7 @@ class Context:
             told = known_figures(child._own)
         figures = [max(0, a - b) for a, b in zip(known_figures(usage), told, strict=True)]
         if any(figures):
-            root._charge(figures)
+            child._charged(figures)
 
     def over(self, usage: Usage) -> str:
         """Which limit the usage is over, in words; empty when all that is known of it is within."""

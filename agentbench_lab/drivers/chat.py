@@ -5,9 +5,10 @@ environment (AGENTBENCH_LAB_API_KEY, else OPENAI_API_KEY) and is written nowhere
 
 Whose fault what is:
 
-- no answer, 408, 409, 425, 429, 5xx, a connection that breaks: the endpoint's. Before the model has said anything the
-  runner tries the trial again; later the request is sent again, which draws no second sample, since no answer came.
-- a wrong key, a model or a path that is not there, a quota that is used up: the user's. The run stops with that one line.
+- no answer, 408, 409, 425, 429, 5xx, a connection that breaks: the endpoint's. Before anybody has said anything the
+  runner tries the trial again; later (in a second turn, in one of several parts) the request is sent again, which draws
+  no second sample, since no answer came.
+- a wrong key, a model or a path that is not there, a quota or credit that is used up: the user's. The run stops with that one line.
 - a request that the endpoint turns down for another reason (400): the trial is excluded, and the reason says why.
 - a dialogue that is longer than what the model reads, an answer cut off, arguments that are no JSON, an answer without a
   choice: the agent's, and judged.
@@ -60,11 +61,13 @@ class Talk(Struct):
 
 
 def make(text: str) -> Callable[..., Any]:
-    """The driver behind `chat:TEXT`. Raises LabError for a text that is none, before anything is asked."""
+    """The driver behind `chat:TEXT`. Raises LabError for a text that is none and where the extra is missing."""
     options = parse(text)
+    chat_http.check_installed()
     keys.api_key()
     driver = functools.partial(_drive, options)
     driver.evidence, driver.model, driver.version = "live", options.model, options.version  # type: ignore[attr-defined]
+    driver.close = chat_http.close  # type: ignore[attr-defined]
     return driver
 
 
@@ -243,15 +246,18 @@ async def _sent(options: Options, body: bytes, tools: Toolbox, ctx: Context, kee
         raise Misconfigured(f"chat:{options.model}@{options.url}: {error}") from None
     except InfrastructureError as error:
         if error.final or options.retries == 0 or not _begun(tools, ctx):
-            # nothing is said yet: the runner begins the trial again, and its row says so
+            # nobody has spoken: the runner begins the trial again, and its row says so
             raise
         first = error
     return await _again(options, once, first, ctx)
 
 
 def _begun(tools: Toolbox, ctx: Context) -> bool:
-    """Whether the model has said anything in this trial."""
-    return bool(ctx.spent.model_calls or ctx.spent.output or tools.ledger)
+    """Whether anybody may have said anything in this trial: this worker, another one, or the agent of a user."""
+    # a simulated user, who has no tools, speaks after the agent
+    return bool(
+        ctx.spent.model_calls or ctx.spent.output or tools.ledger or ctx.workers > 1 or not tools.tools
+    )
 
 
 async def _again(

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import os
+import re
 import secrets
 import ssl
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
@@ -24,7 +28,7 @@ import msgspec
 
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import InfrastructureError, Misconfigured
-from agentbench_lab.errors import LabError
+from agentbench_lab.drivers.lasting import LASTING
 from agentbench_lab.transcripts import Usage
 
 if TYPE_CHECKING:
@@ -40,8 +44,32 @@ _HEADERS = [
     (b"User-Agent", b"agentbench-lab"),
 ]
 _EXTENSIONS = {"timeout": {"connect": 10.0}}
+_CLOSE_S = 2.0
 _AGAIN = frozenset({408, 409, 425, 429})
+_USERS = frozenset({401, 402, 403, 404, 405, 407, 410})
+_USERS_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "invalid_api_key",
+        "model_not_found",
+    }
+)
+"""What endpoints call a refusal that every trial would meet, whatever its status."""
+_NO_MODEL = re.compile(
+    r"(?:unknown|invalid|no such) model\b|not a valid model\b"
+    r"|\bmodel:? \S*[^\sa-z]\S* (?:(?:was|is) )?(?:not (?:found|available|supported)|does not exist)",
+    re.IGNORECASE,
+)
+_MODERATED = re.compile(r"moderation|flagged", re.IGNORECASE)
 _MISSING = "chat drivers need the extra: pip install 'agentbench-lab[live]'"
+
+
+def check_installed() -> None:
+    """Raises Misconfigured where the extra is missing; nothing is imported for it."""
+    if not all(importlib.util.find_spec(name) for name in ("httpx2", "httpcore2")):
+        raise Misconfigured(_MISSING)
 
 
 class ContextFull(Exception):
@@ -68,7 +96,8 @@ class _Open:
         proxy = proxies.get(parsed.scheme) or proxies.get("all")
         # without TLS nothing is trusted, and nothing has to be read
         tls = parsed.scheme == "https" or proxy
-        self._trusted = httpx2.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        files = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+        self._trusted = _trusted(*files) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._free: list[httpcore2.AsyncHTTPConnection] = []
         self.links: set[httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy] = set()
         self._proxy = httpcore2.AsyncHTTPProxy(proxy, ssl_context=self._trusted) if proxy else None
@@ -113,6 +142,21 @@ class _Open:
         self.links.add(link)
         return link
 
+    async def rest(self) -> None:
+        """Close what waits for a next request."""
+        while self._free:
+            link = self._free.pop()
+            self.links.discard(link)
+            await link.aclose()
+
+
+@lru_cache(maxsize=4)
+def _trusted(*files: str | None) -> ssl.SSLContext:
+    """Whom TLS trusts, read once: that takes longer than many a request. `files` are those that the environment names."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
 
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Open]] = WeakKeyDictionary()
 
@@ -135,8 +179,38 @@ async def _lifetime(held: _Open) -> AsyncGenerator[None]:
             await link.aclose()
 
 
+_starting = threading.Lock()
+_shared: tuple[int, asyncio.AbstractEventLoop] | None = None
+"""The process and the loop of it on which the requests of short-lived loops are made."""
+
+
+def _shared_loop() -> asyncio.AbstractEventLoop:
+    global _shared
+    with _starting:
+        if _shared is None or _shared[0] != os.getpid():
+            loop = asyncio.new_event_loop()
+            LASTING.add(loop)
+            threading.Thread(target=loop.run_forever, daemon=True, name="agentbench-lab chat").start()
+            _shared = os.getpid(), loop
+        return _shared[1]
+
+
+def close() -> None:
+    """Give back the connections that wait for a next request; a run that still goes on opens new ones."""
+
+    async def rest() -> None:
+        for held in list(_open.get(asyncio.get_running_loop(), {}).values()):
+            await held.rest()
+
+    if _shared is not None and _shared[0] == os.getpid():
+        asyncio.run_coroutine_threadsafe(rest(), _shared[1]).result(_CLOSE_S)
+
+
 async def post(url: str, body: bytes, timeout: float) -> bytes:
     """The answer of the endpoint, without the key in it.
+
+    A worker of a scaffold and a trial in a thread have a loop of their own that ends with them. What they ask goes over
+    the connections of one loop of the process, or each of them would open its own.
 
     Raises InfrastructureError where the other side failed, Misconfigured where nothing will ever come of asking (a
     wrong key, a model that is not there), ContextFull where the dialogue is too long.
@@ -144,7 +218,11 @@ async def post(url: str, body: bytes, timeout: float) -> bytes:
     try:
         import httpcore2
     except ImportError:
-        raise LabError(_MISSING) from None
+        # here, though not where the run was begun
+        raise Misconfigured(_MISSING) from None
+    if asyncio.get_running_loop() not in LASTING:
+        asked = asyncio.run_coroutine_threadsafe(post(url, body, timeout), _shared_loop())
+        return await asyncio.wrap_future(asked)
     held = await _opened(url)
     try:
         async with asyncio.timeout(timeout):
@@ -173,11 +251,20 @@ def failure(status: int, retry_after: str, content: bytes) -> Exception:
     what = f"the endpoint answers {status}{f': {said}' if said else ''}"
     if status in (400, 413, 422) and _too_long(status, code, said):
         return ContextFull(what)
-    if status in (401, 403, 404, 405, 407) or status // 100 == 3 or code == "insufficient_quota":
+    if _users(status, code, said):
         return Misconfigured(f"{what}{_hint(status)}")
     if status in _AGAIN or status >= 500:
         return InfrastructureError(what, retry_after=seconds(retry_after), usage=NOTHING)
     return InfrastructureError(what, usage=NOTHING, final=True)
+
+
+def _users(status: int, code: str, said: str) -> bool:
+    """Whether the run is set up wrongly, so that every trial would be turned down."""
+    if status == 403 and _MODERATED.search(said):
+        # what this one request says is not taken
+        return False
+    no_model = status in (400, 422) and _NO_MODEL.search(said)
+    return status in _USERS or status // 100 == 3 or code in _USERS_CODES or bool(no_model)
 
 
 def seconds(retry_after: str, now: datetime | None = None) -> float | None:
@@ -196,6 +283,8 @@ def seconds(retry_after: str, now: datetime | None = None) -> float | None:
 def _hint(status: int) -> str:
     if status in (401, 403, 407):
         return f" (the key is read from {' or '.join(keys.NAMES)})" if not keys.api_key() else ""
+    if status == 402:
+        return " (no credit is left there)"
     if status == 404 or status // 100 == 3:
         return " (is the base URL right? most end with /v1; and is the model's name?)"
     return ""

@@ -13,7 +13,8 @@ from agentbench_lab.drivers import keys
 from agentbench_lab.errors import LabError, did_you_mean
 
 DIALECT = "1"
-"""Counted up when the words of the prompts change: rows of another prompt are rows of another agent."""
+"""Counted up when any words change that a model is sent: rows of another prompt are rows of another agent. A test holds
+the digest of those words beside it."""
 SHAPE = "chat:MODEL@BASE_URL[?option=value&...], such as chat:my-model@http://127.0.0.1:8000/v1?temperature=0"
 
 

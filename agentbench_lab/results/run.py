@@ -150,7 +150,7 @@ class RunCard(Struct, frozen=True):
     """Where a run's numbers come from. Two runs are comparable only within one commit.
 
     `grader` is the digest of the grader's source; `source` names the run that this one was judged again from; `stopped`
-    the cap that ended it early;
+    what ended it early: a cap that was reached, or another side that is not there;
     `imported` is there for a run that another harness made: nothing but rows is known of it.
     """
 

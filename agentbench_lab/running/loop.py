@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from agentbench_lab.drivers.lasting import LASTING
 from agentbench_lab.running.pool import GRACE_S
 from agentbench_lab.running.trial import NO_LIMIT, Job, Record
 
@@ -88,6 +89,7 @@ class _Loop(threading.Thread):
 
     async def _all(self) -> None:
         self._loop = asyncio.get_running_loop()
+        LASTING.add(self._loop)
         self._loop.set_task_factory(self._task)
         try:
             await asyncio.gather(*(self._lane() for _ in range(min(self._workers, len(self._left)))))

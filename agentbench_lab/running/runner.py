@@ -87,6 +87,13 @@ from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
+MOST_TRIED_AGAIN, MOST_FAILED = 8, 48
+"""Trials of an arm in a row that the other side failed, and none judged between, until a run stops: so many that were
+tried again, each with its waits, or so many in all.
+
+They are at least twice as many as run side by side: one short outage meets all of those, and stops nothing.
+"""
+
 
 class Incomplete(LabError):
     """The run could not go on: what was finished is in its journal."""
@@ -537,6 +544,7 @@ class Prepared:
         began = time.monotonic()
         done: dict[Key, Record] = dict(earlier.records) if earlier else {}
         spent = _Spent(self._caps, done.values(), began)
+        absent = _Absent(self.kit, self._workers)
         begun: set[str] = set()
         asked = 0
         interrupted = False
@@ -552,16 +560,20 @@ class Prepared:
             self.kit.forget(record)
             done[key_of(record.row)] = record
             spent.add(record)
+            absent.add(record)
             if progress is not None:
                 progress(len(done), asked)
+
+        def stopped() -> str:
+            return absent.why or spent.reached()
 
         def rounds(run_specs: RunSpecs) -> None:
             nonlocal asked
             for specs in self._rounds(done, begun):
                 asked += len(specs)
                 left = [spec for spec in specs if self._key(spec) not in done]
-                if left and not spent.over():
-                    run_specs(left, ended, spent.over)
+                if left and not stopped():
+                    run_specs(left, ended, lambda: bool(stopped()))
 
         if self._recording is not None:
             self._begin_recording(self._recording, now())
@@ -582,7 +594,7 @@ class Prepared:
             if self._recording is not None:
                 self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
-        if not run.card.complete and not interrupted and (why := spent.reached()):
+        if not run.card.complete and not interrupted and (why := stopped()):
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
         if self.folder is not None and journal is not None:
             run = self._save(run, journal)
@@ -778,8 +790,33 @@ class _Spent:
                 return f"the cap of {most:,} {what} is reached: {used:,} used"
         return ""
 
-    def over(self) -> bool:
-        return bool(self.reached())
+
+class _Absent:
+    """Whether the other side of some arm is plainly not there; `why` says so in words.
+
+    A replay asks nobody: what was not recorded is excluded, however much that is.
+    """
+
+    def __init__(self, kit: Kit, workers: int) -> None:
+        self._kit, self._least = kit, 2 * workers
+        self._failed: dict[int, list[int]] = {}
+        self.why = ""
+
+    def add(self, record: Record) -> None:
+        arm, excluded = record.place[1], record.row.verdict.excluded
+        tries = self._failed.setdefault(arm, [])
+        if excluded is None:
+            tries.clear()
+        elif (
+            record.transcript.stop == "infrastructure_error" and self._kit.drivers[arm].evidence != "replayed"
+        ):
+            tries.append(len(record.attempts))
+            enough = sum(each > 1 for each in tries) >= MOST_TRIED_AGAIN or len(tries) >= MOST_FAILED
+            if enough and len(tries) >= self._least and not self.why:
+                self.why = (
+                    f"{len(tries)} trials of {self._kit.arms[arm]} in a row were excluded, the last by {excluded}; "
+                    "once that is put right the run goes on with its --out, and with --again-excluded runs these again"
+                )
 
 
 def user_key(name: str, version: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -330,6 +331,10 @@ class Toolbox:
     def _keep(self, row: LedgerRow) -> None:
         self._rows.append(row)
 
+    def turn(self) -> AbstractContextManager[None]:
+        """The turn of whoever has this toolbox, among workers side by side; nobody else's is waited for here."""
+        return nullcontext()
+
     def desk(self, worker: int, names: Sequence[str] | None = None, *, rounds: Rounds | None = None) -> Desk:
         """A view on this toolbox for one of several workers: see Desk. `names` are the tools it is given (None: all)."""
         return Desk(self, worker, self.names if names is None else names, rounds)
@@ -449,10 +454,13 @@ class Desk(Toolbox):
         return self._whole.desk(worker, self.names if names is None else names, rounds=rounds)
 
     def call(self, name: str, input: Any = None) -> Observation:
-        if self._rounds is None or (name in _CONTROL and name not in self._declared):
+        if name in _CONTROL and name not in self._declared:
             return super().call(name, input)
-        with self._rounds.turn(self._worker):
+        with self.turn():
             return super().call(name, input)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._rounds is None else self._rounds.turn(self._worker)
 
     def close(self) -> tuple[LedgerRow, ...]:
         """The worker is through: what it left behind calls nothing from now on. The world and the others go on."""

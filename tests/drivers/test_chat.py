@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import pickle
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.cases import Limits, Message, Task
-from agentbench_lab.drivers import chat_words
+from agentbench_lab.cases import Call, Goal, Limits, Message, Task
+from agentbench_lab.conversation import user_policy
+from agentbench_lab.drivers import chat_http, chat_options, chat_words
 from agentbench_lab.drivers.base import Context, load_driver
-from agentbench_lab.drivers.chat_options import parse
+from agentbench_lab.drivers.chat_options import DIALECT, parse
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -256,6 +258,39 @@ def test_side_by_side_shares_connections(tmp_path: Path) -> None:
     assert len(rows(done)) == 40 and server.connections <= 8
 
 
+@pytest.mark.parametrize(
+    ("scaffold", "options", "most"),
+    [
+        ("linear", {}, 1),
+        ("fan_out_2", {}, 2),
+        ("durable:linear", {}, 1),
+        ("once", {"executor": "processes"}, 1),
+        ("linear", {"workers": 3}, 3),
+    ],
+)
+def test_parts_and_trials_share_connections(
+    tmp_path: Path, scaffold: str, options: dict[str, Any], most: int
+) -> None:
+    """Each part has an event loop of its own, and each trial in a process; a connection outlives them."""
+    parts = ["Describe", "Cart"]
+    suite = write_suite(tmp_path, [{**some(0)[0], "parts": parts}])
+    with serving(lambda n, body: calls(END)) as server:
+        name = f"chat:m@{server.url}"
+        done = evaluate(suite, name, scaffolds=scaffold, trials=6, save_run=False, **options)
+        assert len(server.requests) == {"once": 6, "fan_out_2": 18}.get(scaffold, 12)
+        assert len(rows(done)) == 6 and 1 <= server.connections <= most
+        before = server.connections
+        evaluate(suite, name, scaffolds=scaffold, save_run=False, **options)
+        assert server.connections > before, "a run gives its connections back as it ends"
+
+
+def test_whom_tls_trusts_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = chat_http._Open("https://one.example/v1")._trusted
+    assert chat_http._Open("https://two.example/v1")._trusted is first
+    monkeypatch.setenv("SSL_CERT_DIR", "/nowhere")
+    assert chat_http._Open("https://one.example/v1")._trusted is not first
+
+
 def test_the_cache_keeps_answers_of_a_trial_for_that_trial(tmp_path: Path) -> None:
     script = lambda number, body: calls(("refuse", {"reason": f"number {number}"}))  # noqa: E731
     suite = write_suite(tmp_path, some(0))
@@ -308,6 +343,49 @@ def test_names_that_the_api_does_not_take() -> None:
     assert names["math_hypot"] == "math_hypot" and names["math_hypot_2"] == "math.hypot"
     message = {"tool_calls": [{"id": "1", "function": {"name": "math_hypot_2", "arguments": "{}"}}]}
     assert chat_words.native_calls(message, names)[0].name == "math.hypot"
+
+
+WORDS = {"1": "79024a0fc8b9bacf"}
+"""The digest of what a model is sent in the dialogues below, by the version that stands in every chat arm's own."""
+
+
+def test_other_words_are_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes what a model is told counts DIALECT up: a run must not go on with other words than it began with."""
+    look, odd, unknown = ("tmct_describe", {"symbol": "Cart"}), ("tmct_describe", "{"), ("tmct_burn", {})
+    said: dict[str, list[Answer]] = {
+        "native": [calls(look, odd, unknown, ("tmct_describe", {"symbl": 1}), ("goal", {})), says("Done.")],
+        "schema": [
+            says(json.dumps({"tool": name, "input": given}))
+            for name, given in (look, unknown, ("tmct_describe", {"symbl": 1}))
+        ]
+        + [
+            says('{"tool": "tmct_describe", "input": {'),
+            says('{"tool": "tmct_describe"}'),
+            says("{}"),
+            says("Done."),
+        ],
+    }
+    task = Task(
+        "And now?", ("tmct_describe",), policy="Be brief.",
+        history=(Message("user", "Hello"), Message("assistant", "Hi")),
+        trace=(Call(*look),), goals=(Goal("goal:one", ("tmct_describe",)),),
+    )  # fmt: skip
+    sent = []
+    for way, script in said.items():
+        box = Toolbox(tiny_world(), task.tools)
+        with serving(script) as server:
+            driver = load_driver(f"chat:m@{server.url}?calls={way}")
+            asyncio.run(driver.function(task, box, Context(box, task, seed="s", trial=1)))
+        assert len(server.requests) == len(script)
+        sent += server.requests
+    sent.append({"user": user_policy("A scenario.")})
+    # not the words of the library that reads JSON
+    text = json.dumps(sent, sort_keys=True).replace("Input data was truncated", "")
+    found = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert {DIALECT: found} == WORDS, "count DIALECT up, and put the new pair here"
+    before = parse("m@http://h/v1").version
+    monkeypatch.setattr(chat_options, "DIALECT", "another")
+    assert parse("m@http://h/v1").version != before
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from agentbench_lab.running.runner import evaluate
 from agentbench_lab.running.trial import Retries
 
 from ..agents.openai_server import Answer, Script, Server, calls, fails, says, serving
-from ..doing import lab, some, write_suite
+from ..doing import environment, lab, some, write_suite
 
 QUICK = Retries(times=2, wait_initial_s=0.01, wait_max_s=0.02, wait_jitter_s=0.0)
 LOOK = ("tmct_describe", {"symbol": "Cart"})
@@ -85,6 +88,45 @@ def test_in_the_end_the_trial_is_excluded(tmp_path: Path, name: str) -> None:
     assert len(server.requests) == 3, "one answer, one failure, and one try more"
 
 
+WIDE = {
+    "linear": ("part 2", "Who are the callers"),
+    "fan_out_2": ("part 2", "Who are the callers"),
+    "fan_out_1": ("part 2", "Who are the callers"),
+    "linear:plan": ("part 1", "Describe Cart"),
+}
+
+
+@pytest.mark.parametrize("name", ["overloaded", "rate limit with seconds", "half a body"])
+@pytest.mark.parametrize("scaffold", WIDE)
+def test_the_first_request_of_a_later_worker_is_sent_again(tmp_path: Path, scaffold: str, name: str) -> None:
+    """Its own model has said nothing, but the trial has begun: to begin it again would draw a second sample."""
+    one = some(0)[0]
+    parts = ["Describe Cart", "Who are the callers of tax?"]
+    suite = write_suite(tmp_path, [{**one, "request": " ".join(parts), "parts": parts}])
+    failed: list[str] = []
+
+    def script(number: int, body: dict[str, Any]) -> Answer:
+        asked = body["messages"][-1]
+        if asked["role"] == "tool":
+            return calls(END)
+        now = asked["content"].rpartition("Now: ")[2]
+        if "Take the following request apart" in now:
+            return calls(("answer", {"value": parts}))
+        if now.startswith(WIDE[scaffold][1]) and not failed:
+            failed.append(now)
+            return FAILURES[name]
+        return calls(LOOK) if now == parts[0] else calls(END)
+
+    with serving(script) as server:
+        done = evaluate(
+            suite, f"chat:m@{server.url}", scaffolds=scaffold, retries=QUICK, save_run=False,
+            only="t0-cart",
+        )  # fmt: skip
+    assert failed and (row(done)["excluded"], row(done)["attempts"]) == (None, 1)
+    assert row(done)["outcome"] == "correct_calls"
+    assert row(done)["working_s"] < row(done)["wall_s"], "what was waited is not worked"
+
+
 def test_a_trial_that_was_tried_again_is_one_sample(tmp_path: Path) -> None:
     """Two cases, one repeat, a failure before any output: two trials, one retry, one success of two."""
     suite = write_suite(tmp_path, some(0))
@@ -136,7 +178,7 @@ def test_a_long_retry_after_is_not_waited_for_within_a_trial(tmp_path: Path) -> 
     assert row(done)["excluded_owner"] == "environment" and len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_a_wrong_key_or_model_stops_the_run(tmp_path: Path, status: int, executor: str) -> None:
     suite = write_suite(tmp_path, some(0, 1))
@@ -189,8 +231,13 @@ def test_a_full_context_is_judged(tmp_path: Path, answer: Answer) -> None:
     ("status", "code", "kind"),
     [
         (400, "", InfrastructureError),
+        (400, "model_not_found", Misconfigured),
+        (400, "billing_hard_limit_reached", Misconfigured),
         (401, "", Misconfigured),
+        (402, "", Misconfigured),
+        (403, "", Misconfigured),
         (404, "", Misconfigured),
+        (410, "", Misconfigured),
         (408, "", InfrastructureError),
         (413, "", ContextFull),
         (422, "context_length_exceeded", ContextFull),
@@ -205,6 +252,40 @@ def test_what_a_status_stands_for(status: int, code: str, kind: type[Exception])
     assert type(error) is kind
     if isinstance(error, InfrastructureError):
         assert error.final == (status == 400) and error.retry_after == (None if error.final else 7.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "stops"),
+    [
+        (400, "gpt-9 is not a valid model ID", True),
+        (400, "The model `gpt-9` does not exist or you do not have access to it", True),
+        (400, "model 'gpt-9' not found, try pulling it first", True),
+        (422, "Unknown model: gpt-9", True),
+        (400, "tools[0].name is not valid", False),
+        (400, "this model wants another schema", False),
+        (400, "what the model called was not found among the tools", False),
+        (403, "Your chosen model requires moderation and your input was flagged", False),
+    ],
+)
+def test_a_refusal_that_every_trial_would_meet_is_told_apart(status: int, said: str, stops: bool) -> None:
+    error = failure(status, "", json.dumps({"error": {"message": said}}).encode())
+    assert type(error) is (Misconfigured if stops else InfrastructureError)
+    assert stops or (isinstance(error, InfrastructureError) and error.final)
+
+
+@pytest.mark.parametrize("name", ["httpx2", "httpcore2"])
+def test_without_the_extra_nothing_is_begun(tmp_path: Path, name: str) -> None:
+    suite = write_suite(tmp_path, some(0))
+    code = (
+        f"import sys; sys.modules[{name!r}] = None; from agentbench_lab.cli import main; "
+        f"sys.argv[1:] = ['run', {str(suite)!r}, '--driver', 'chat:m@http://127.0.0.1:9/v1', '--out', 'run']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 2 and not (tmp_path / "run").exists()
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'agentbench-lab[live]'" in line
 
 
 @pytest.mark.parametrize(

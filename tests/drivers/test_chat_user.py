@@ -74,12 +74,12 @@ def plain(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
 
 
 def test_a_model_talks_with_an_agent_that_is_none() -> None:
-    """An agent that calls and a user that waits: each trial has a loop of its own, of which connections are not shared."""
+    """An agent that calls and a user that waits: each trial has a loop of its own, and connections are shared."""
     with serving(answers) as server:
         user = f"chat:customer@{server.url}"
         run = evaluate(CASE, plain, user=user, trials=6, workers=2, save_run=False)
     assert {row["outcome"] for row in run.trials.to_pylist()} == {"correct_refusal"}
-    assert len(server.requests) == 6
+    assert len(server.requests) == 6 and server.connections <= 2
 
 
 def test_a_user_whose_endpoint_fails_is_not_the_agents_fault() -> None:
@@ -90,6 +90,23 @@ def test_a_user_whose_endpoint_fails_is_not_the_agents_fault() -> None:
     (row,) = run.trials.to_pylist()
     assert (row["outcome"], row["excluded_owner"]) == (None, "environment")
     assert "the simulated user failed" in row["excluded"]
+
+
+@pytest.mark.parametrize("failing", range(1, 4))
+def test_any_later_request_of_either_side_is_sent_again(failing: int) -> None:
+    """The first of a second turn too, and the first of the user's: the trial has begun, and nobody begins it again."""
+    failed: list[str] = []
+
+    def script(number: int, body: dict[str, Any]) -> Answer:
+        if number == failing:
+            failed.append(body["model"])
+            return fails(503, Retry_After="0.01")
+        return answers(number, body)
+
+    run, server = talk(script)
+    (row,) = run.trials.to_pylist()
+    assert (row["outcome"], row["attempts"], len(server.requests)) == ("correct_refusal", 1, 5)
+    assert failed == ["clerk" if failing != 2 else "customer"]
 
 
 def test_a_wrong_key_of_the_users_stops_the_run() -> None:

@@ -196,7 +196,9 @@ class Sandbox:
             for entry in entries
         ]
         if not whole:
-            rows.append(f"... and more than {LIST_LIMIT} entries, or folders nested too deeply")
+            rows.append(
+                f"... and more than {LIST_LIMIT} entries, or folders nested too deeply or closed to you"
+            )
         value = [{"path": e.path, "kind": e.kind, "size": e.size} for e in entries]
         return Ran(value, "\n".join(rows) or "(empty)")
 

@@ -206,9 +206,9 @@ def test_a_folder_that_an_agent_closed_is_told_and_shuts_nobody_out(tmp_path: Pa
             assert {entry.path for entry in entries} == {"shut"}
             assert not whole
             assert {path for path, _ in inside.states()} == {"shut"}
-            with pytest.raises(Full, match="shut.*cannot be looked into"):
+            with pytest.raises(Full, match=r"shut.*cannot be looked into"):
                 inside.copy_to(other, most_bytes=9, most_entries=9)
-            with pytest.raises(Full, match="shut.*cannot be looked into"):
+            with pytest.raises(Full, match=r"shut.*cannot be looked into"):
                 pack(inside, most_bytes=9, most_entries=9)
             os.chmod("shut", 0o700, dir_fd=inside.fd)
             assert inside.entries(most=9)[1]

@@ -230,7 +230,6 @@ def run_notebook(
     except OSError as error:
         raise LabError(f"{out.parent}: cannot write there ({error.strerror})") from None
     draft = Path(name).absolute()  # a cell may change the working folder
-    draft.chmod(0o644)
     draft.unlink()  # there is nothing to keep until a cell has run
     try:
         if isolated or timeout is not None or not inprocess.available():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -292,17 +292,17 @@ def _check_rows(run: Run) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a whole file or none of it: to a temporary name, to the disk, then in place."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a whole file or none of it: to a temporary name, to the disk, then in place. Who may read it the user's umask
+    says."""
+    fresh = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(fresh, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        os.replace(fresh, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
         raise
 
 

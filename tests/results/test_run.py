@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def test_what_is_saved_is_what_is_read(run: Run) -> None:
     for grain, schema in SCHEMAS.items():
         assert getattr(again, grain).equals(getattr(run, grain)), grain
         assert getattr(again, grain).schema.equals(schema, check_metadata=True), grain
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_who_may_read_a_file_is_the_users_own_choice(tmp_path: Path, mask: int, mode: int) -> None:
+    was = os.umask(mask)
+    try:
+        write_file(tmp_path / "a", b"1")
+    finally:
+        os.umask(was)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == mode
 
 
 def test_saving_twice_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:

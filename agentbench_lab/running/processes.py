@@ -156,7 +156,7 @@ class _Worker:
         code = f"from agentbench_lab.running.processes import serve; serve({theirs.fileno()})"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         # a file and not a pipe, which would fill and stop a worker whose drivers say much when they are imported
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", code],
             pass_fds=[theirs.fileno()],

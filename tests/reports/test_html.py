@@ -336,6 +336,13 @@ def test_an_index_leads_to_pages_of_any_name(tmp_path: Path) -> None:
     assert leads == ["50%2525%3F.html", "a%23b.html", "javascript%3Aalert%281%29.html"]
 
 
+def test_what_no_file_can_hold_costs_no_page(tmp_path: Path) -> None:
+    """Half a sign, as the names of files may have, in what a notebook shows."""
+    source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})
+    source.write_text(source.read_text(encoding="utf-8").replace('"x"', '"half \\udcff"'), encoding="utf-8")
+    assert "half ?" in Page(publish(source, tmp_path / "page.html")).text
+
+
 def test_stderr_is_left_out(tmp_path: Path) -> None:
     """Progress bars and warnings are not part of a report; what is printed is."""
     source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})

@@ -291,6 +291,11 @@ def _check_rows(run: Run) -> None:
                 )
 
 
+def run_name(folder: str | Path) -> str:
+    """The name of the run in a folder, as a card can hold it: of the bytes of its name what is text."""
+    return Path(folder).absolute().name.encode(errors="replace").decode()
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a whole file or none of it: to a temporary name, to the disk, then in place. Who may read it the user's umask
     says."""
@@ -353,7 +358,8 @@ def load_run(path: str | Path) -> Run:
 def _read_table(file: Path, grain: str) -> pa.Table:
     """A Parquet file, proven whole: text that is no UTF-8 is found here, and not where it is used."""
     try:
-        table = pq.read_table(file)
+        # a path would be taken for an address (s3:...), or for UTF-8
+        table = pq.read_table(pa.BufferReader(file.read_bytes()))
         table.validate(full=True)
         return completed(grain, table)
     except Exception as error:

@@ -308,3 +308,20 @@ def test_no_damage_makes_a_run_unreadable_without_a_word(folder: Path, run: Run,
 @settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_damage_makes_a_run_unreadable_at_length(folder: Path, run: Run, data: st.DataObject) -> None:
     fuzzed(folder, run, data)
+
+
+@pytest.mark.parametrize("name", [b"s3:x?y#z%20", b"model=m", b"caf\xe9", b"a\nb"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    """No name is an address, a partition, or has to be text; what a card cannot hold of it is replaced there."""
+    from agentbench_lab import metrics
+    from agentbench_lab.running.merge import merge, regrade_run
+
+    out = tmp_path / os.fsdecode(name) / os.fsdecode(name)
+    run = evaluate(write_suite(tmp_path), knows, out=out, shard="1/1")
+    again = load_run(out)
+    assert again.card.run == name.decode(errors="replace").replace("\ufffd", "?")
+    assert again.trials.num_rows == run.trials.num_rows
+    assert load_run(merge([out], out.with_name("merged")).path or "").trials.num_rows == run.trials.num_rows
+    regraded, _ = regrade_run(out, out.with_name(out.name + "2"))
+    assert load_run(regraded.path or "").card.run == f"{again.card.run}2"
+    assert metrics.summary(out / "trials.parquet").height == 1

@@ -618,3 +618,22 @@ def test_no_progress_bar_without_a_terminal(here: Path) -> None:
 def test_every_rung_is_in_the_small_suite() -> None:
     """The tests above lean on it."""
     assert {one["rung"] for one in CASES} == set(RUNG_NAMES)
+
+
+STEERS = "\x1b[31mred\x1b]52;c;aGk=\x07 \x9b2J\r over \u202e turned \u2028 end \x7f"
+
+
+def test_what_an_agent_says_steers_no_terminal(here: Path) -> None:
+    """Nor does it end a line of JSON that a program reads, which gets it as it was said."""
+    write_driver(here, f"def steers(task, tools, ctx):\n    raise ValueError({STEERS!r})\n", name="odd")
+    ran = lab("run", "small.jsonl", "--driver", "odd:steers", "--out", "odd-run", cwd=here)
+    whole = lab("show", "odd-run", "--case", some(0)[0]["id"], cwd=here)
+    for done in (ran, whole):
+        assert done.returncode == 0, done.stderr
+        assert "red" in done.stdout
+        assert [sign for sign in done.stdout + done.stderr if not (sign.isprintable() or sign == "\n")] == []
+    listed = lab("show", "odd-run", "--failed", "--json", cwd=here)
+    assert json.dumps(STEERS)[1:-1] in json.dumps(json.loads(listed.stdout))
+    assert [sign for sign in listed.stdout if not (sign.isprintable() or sign == "\n")] == []
+    wrong = lab("show", f"no{STEERS}", cwd=here)
+    assert [sign for sign in wrong.stderr if not (sign.isprintable() or sign == "\n")] == []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
 
@@ -61,8 +62,21 @@ def evidence(frame: pl.DataFrame) -> str:
 
 def label_expression(groups: Sequence[str]) -> str:
     """Axis labels over several lines: a rung's name and what it asks for. Names are data: JSON, never code."""
-    lines = {group: [group, *textwrap.wrap(RUNG_NAMES.get(group, ""), 11)] for group in groups}
+    names = {drawable(group): RUNG_NAMES.get(group, "") for group in groups}
+    lines = {name: [name, *textwrap.wrap(words, 11)] for name, words in names.items()}
     return f"{json.dumps(lines)}[datum.value]"
+
+
+_UNDRAWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def drawable(value: Any) -> Any:
+    """A JSON value without the signs that no drawing (XML) can hold: over one of them the whole process would end."""
+    if isinstance(value, str):
+        return _UNDRAWABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {drawable(key): drawable(item) for key, item in value.items()}
+    return [drawable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def shortened(name: str, most: int, head: float = 0.5) -> str:

@@ -76,8 +76,9 @@ def main() -> None:
     if threading.active_count() > 1:
         # threads that a driver left behind: Python would wait for some of them, for ever if they hang
         with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -100,14 +101,14 @@ def _guarded(call: Callable[[], Any]) -> int:
     except click.ClickException as error:
         return _mistake(error.format_message())
     except (KeyboardInterrupt, click.exceptions.Abort):
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         return EXIT_INTERRUPTED
 
 
 def _mistake(message: str) -> int:
     """One clear line; several problems keep a line each."""
     lines = message.splitlines() or ["?"]
-    click.echo(f"error: {lines[0]}", err=True)
+    say(f"error: {lines[0]}", err=True)
     for line in lines[1:]:
-        click.echo(f"       {line}", err=True)
+        say(f"       {line}", err=True)
     return EXIT_MISTAKE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,17 +27,27 @@ MOST_ARMS = 4
 _HERE = Path(os.path.realpath("."))  # a driver may change the working folder
 
 
-def say(text: str) -> None:
-    """Print; a reader that has gone away (`| head -1`) changes nothing, least of all the exit code."""
+def put(text: str, *, err: bool = False) -> None:
+    """Write as it is; a reader that has gone away (`| head -1`) changes nothing, least of all the exit code."""
     try:
-        click.echo(text)
+        click.echo(text, err=err)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print for a person: what steers a terminal (an agent's words may) is shown, and not obeyed."""
+    put(_ODD.sub(lambda found: " " if found[0].isspace() else "\N{REPLACEMENT CHARACTER}", text), err=err)
+
+
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, and those that end a line or turn the direction of what follows."""
 
 
 def say_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Print a value as indented JSON; an odd character stands there by its number."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    put(_ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def many(count: int, what: str) -> str:

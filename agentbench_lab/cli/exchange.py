@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentbench_lab.cli.common import WIDTH, near, say
+from agentbench_lab.cli.common import WIDTH, near, put, say
 from agentbench_lab.errors import LabError, did_you_mean
 
 EXPORTS = ("bench-v1",)
@@ -30,7 +30,7 @@ def export(folder: str, form: str, out: str) -> None:
         raise LabError(f"no format {form!r}{did_you_mean(form, EXPORTS)}")
     data = bench_bytes(load_run(folder))
     if not out:
-        say(data.decode().rstrip("\n"))
+        put(data.decode().rstrip("\n"))
         return
     file = Path(out)
     if file.exists():

@@ -55,7 +55,7 @@ def show(
     else:
         say(str(tables.trials(found, failed=failed, reason=reason, outcome=outcome, case=case)))
     if not found.card.complete:
-        click.echo(missing(found), err=True)
+        say(missing(found), err=True)
         sys.exit(EXIT_INCOMPLETE)
 
 
@@ -89,7 +89,7 @@ def compare(runs: Sequence[str], allow_mixed_commits: bool, gate: bool, as_json:
     if gate and not all(each.ok for each in found):
         for each in found:
             for loss in each.losses():
-                click.echo(f"gate failed: {loss}", err=True)
+                say(f"gate failed: {loss}", err=True)
         sys.exit(EXIT_GATE)
 
 

@@ -95,7 +95,7 @@ def publish(notebooks: Sequence[str], out: str, jobs: int, isolated: bool) -> No
 
     def told(one: reports.Reported) -> None:
         if one.page is None:
-            click.echo(f"failed: {one.problem}", err=True)
+            say(f"failed: {one.problem}", err=True)
         else:
             say(f"{one.seconds:6.2f} s  {near(one.page)}")
 

@@ -204,8 +204,8 @@ def run(
     )
     if plan_only or prepared.plan.finished:
         for note in prepared.plan.notes:
-            click.echo(f"note: {note}", err=not plan_only)
-        click.echo(str(prepared.plan), err=not plan_only)
+            say(f"note: {note}", err=not plan_only)
+        say(str(prepared.plan), err=not plan_only)
     if plan_only:
         return
     interrupted = False
@@ -217,14 +217,14 @@ def run(
         except Interrupted as error:
             finished, interrupted = error.run, True
         except Incomplete as error:
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", err=True)
             sys.exit(EXIT_INCOMPLETE)
     print_run(finished, as_json)
     if interrupted:
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if not finished.card.complete:
-        click.echo(missing(finished), err=True)
+        say(missing(finished), err=True)
         sys.exit(EXIT_INCOMPLETE)
     if nothing := nothing_judged(finished):
         click.echo(nothing, err=True)
@@ -232,7 +232,7 @@ def run(
     shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
     if gate and shut:
         for envelope in shut:
-            click.echo(f"gate failed: {envelope.driver}: {envelope.gated_at}", err=True)
+            say(f"gate failed: {envelope.driver}: {envelope.gated_at}", err=True)
         sys.exit(EXIT_GATE)
 
 
@@ -255,7 +255,7 @@ def merge(folders: Sequence[str], out: str, as_json: bool) -> None:
     done = merged(folders, out)
     print_run(done, as_json)
     if not done.card.complete:
-        click.echo(missing(done), err=True)
+        say(missing(done), err=True)
         sys.exit(EXIT_INCOMPLETE)
 
 

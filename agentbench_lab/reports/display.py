@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from agentbench_lab.charts.words import drawable
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.reports.execute import Declared, declared, fits
 from agentbench_lab.tables import Table
@@ -31,6 +32,7 @@ def show_charts() -> None:
 def _bundle(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
     import vl_convert
 
+    spec = drawable(spec)
     svg = vl_convert.vegalite_to_svg(spec, vl_version=vl_convert.get_vegalite_versions()[-1])
     svg = svg.replace("<svg ", f'<svg style="{_CARD}" ', 1)
     return {"image/svg+xml": svg, CHART_MIME: spec, "text/plain": str(spec.get("description", "a chart"))}

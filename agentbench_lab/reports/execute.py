@@ -230,7 +230,6 @@ def run_notebook(
     except OSError as error:
         raise LabError(f"{out.parent}: cannot write there ({error.strerror})") from None
     draft = Path(name).absolute()  # a cell may change the working folder
-    draft.chmod(0o644)
     draft.unlink()  # there is nothing to keep until a cell has run
     try:
         if isolated or timeout is not None or not inprocess.available():
@@ -330,7 +329,8 @@ def write_notebook(notebook: Any, path: Path) -> None:
 
     notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
     text = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
-    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    # a cell may print what no file can hold, such as half a sign in the name of a file
+    path.write_text(f"{text}\n", encoding="utf-8", errors="replace", newline="\n")
 
 
 def answered(cell: Any) -> bool:

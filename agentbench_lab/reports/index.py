@@ -12,6 +12,7 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from agentbench_lab.cases import project_root
 from agentbench_lab.reports.page import page
@@ -105,7 +106,7 @@ def _entry(name: str, path: Path | None, problem: str) -> str:
         commit and commit != "unknown" and f"commit {commit}",
         facts.get("trials", ""),
     ]
-    lines = [f'<h2><a href="{escape(path.name)}">{escape(facts.get("title") or name)}</a></h2>']
+    lines = [f'<h2><a href="{quote(path.name)}">{escape(facts.get("title") or name)}</a></h2>']
     if facts.get("claim"):
         lines.append(f"<p>{escape(facts['claim'])}</p>")
     lines.append(f'<p class="kicker">{escape(" · ".join(part for part in about if part))}</p>')

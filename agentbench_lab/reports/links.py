@@ -35,7 +35,7 @@ def table_of(html: str) -> str:
     caption = _CAPTION.search(html)
     if "<table" not in html:
         return f'<div class="output">{html}</div>'
-    name = caption[1] if caption else "Table"
+    name = escape(unescape(caption[1])) if caption else "Table"
     return f'<div class="output" role="group" tabindex="0" aria-label="{name}">{html}</div>'
 
 

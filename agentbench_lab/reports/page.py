@@ -28,7 +28,7 @@ def page(
     allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
     if scripts:
         data += f"<script>{scripts[0]}</script>\n"
-    return Template(resource("page.html")).substitute(
+    whole = Template(resource("page.html")).substitute(
         title=escape(title),
         style=resource("report.css").strip(),
         allowed=allowed,
@@ -40,6 +40,7 @@ def page(
         footer=footer,
         scripts=data,
     )
+    return whole.encode(errors="replace").decode()  # a notebook may hold what no file can
 
 
 @cache

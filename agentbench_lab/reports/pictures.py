@@ -7,6 +7,8 @@ import re
 from html import escape
 from xml.etree import ElementTree
 
+from agentbench_lab.errors import LabError
+
 _SVG = "http://www.w3.org/2000/svg"
 
 
@@ -91,7 +93,10 @@ _OUTSIDE = re.compile(r"url\(\s*+['\"]?+(?!#)|\\", re.IGNORECASE)
 def redrawn(svg: str, number: int) -> str:
     """The picture, parsed and written again: ids of its own, nothing that runs, nothing that is fetched."""
     ElementTree.register_namespace("", _SVG)
-    root = ElementTree.fromstring(svg)
+    try:
+        root = ElementTree.fromstring(svg)
+    except ElementTree.ParseError as error:
+        raise LabError(f"figure {number} is no picture: {error}") from None
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag.rpartition("}")[2] not in _DRAWN:

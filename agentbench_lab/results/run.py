@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -291,18 +291,23 @@ def _check_rows(run: Run) -> None:
                 )
 
 
+def run_name(folder: str | Path) -> str:
+    """The name of the run in a folder, as a card can hold it: of the bytes of its name what is text."""
+    return Path(folder).absolute().name.encode(errors="replace").decode()
+
+
 def write_file(path: Path, data: bytes) -> None:
-    """Write a whole file or none of it: to a temporary name, to the disk, then in place."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a whole file or none of it: to a temporary name, to the disk, then in place. Who may read it the user's umask
+    says."""
+    fresh = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(fresh, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        os.replace(fresh, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
         raise
 
 
@@ -353,7 +358,8 @@ def load_run(path: str | Path) -> Run:
 def _read_table(file: Path, grain: str) -> pa.Table:
     """A Parquet file, proven whole: text that is no UTF-8 is found here, and not where it is used."""
     try:
-        table = pq.read_table(file)
+        # a path would be taken for an address (s3:...), or for UTF-8
+        table = pq.read_table(pa.BufferReader(file.read_bytes()))
         table.validate(full=True)
         return completed(grain, table)
     except Exception as error:

@@ -11,7 +11,7 @@ from agentbench_lab import grading
 from agentbench_lab.errors import LabError
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.run import Envelope, Run, load_run, save
+from agentbench_lab.results.run import Envelope, Run, load_run, run_name, save
 from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.journal import differences
 from agentbench_lab.running.lock import RunLock
@@ -43,7 +43,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Run:
             records[key_of(row)] = msgspec.structs.replace(record, place=place)
     card = msgspec.structs.replace(
         first.card,
-        run=Path(out).name,
+        run=run_name(out),
         options={**first.card.options, "shard": ""},
         started_at=min(run.card.started_at for run in runs),
         finished_at=max(run.card.finished_at for run in runs),
@@ -117,7 +117,7 @@ def regrade_run(
     arms = [Arm(arm.driver, arm.model, arm.scaffold) for arm in run.card.arms]
     card = msgspec.structs.replace(
         run.card,
-        run=Path(out).name,
+        run=run_name(out),
         source=run.card.run,
         grader=grading.version(),
         strictness=strictness or run.card.strictness,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
 from agentbench_lab.drivers import keys
 
@@ -43,32 +43,61 @@ class Said:
 _current: ContextVar[Said | None] = ContextVar("said", default=None)
 
 
-class _Routed(io.TextIOBase):
-    """A stream that hands a trial's text to the trial, and all other text on."""
+class _Bytes(io.BufferedIOBase):
+    """What `sys.stdout.buffer` is meanwhile: bytes go the way of the text."""
 
-    def __init__(self, name: str, behind: TextIO) -> None:
+    def __init__(self, name: str, behind: TextIO | None) -> None:
+        self._name, self._behind = name, behind
+        self.name = f"<{name}>"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        said, found = _current.get(), bytes(data)
+        if said is not None:
+            said.add(self._name, found.decode(errors="replace"))
+        elif self._behind is not None:
+            self._behind.write(found.decode(errors="replace"))
+        return len(found)
+
+    def flush(self) -> None:
+        if _current.get() is None and self._behind is not None:
+            self._behind.flush()
+
+    def fileno(self) -> int:
+        if self._behind is None:
+            raise io.UnsupportedOperation("fileno")
+        return self._behind.fileno()
+
+    def isatty(self) -> bool:
+        return _current.get() is None and self._behind is not None and self._behind.isatty()
+
+
+class _Routed(io.TextIOWrapper):
+    """A stream that hands a trial's text to the trial, and all other text on; to a driver it is as any other.
+
+    `behind` is None where the process was started without that stream. Nothing waits in the wrapper itself, which all
+    trials share, and one that a driver closes goes on.
+    """
+
+    def __init__(self, name: str, behind: TextIO | None) -> None:
+        super().__init__(_Bytes(name, behind), encoding=getattr(behind, "encoding", None) or "utf-8")
         self._name, self._behind = name, behind
 
     def write(self, text: str) -> int:
         said = _current.get()
-        if said is None:
+        if said is not None:
+            said.add(self._name, str(text))
+        elif self._behind is not None:
             return self._behind.write(text)
-        said.add(self._name, str(text))
         return len(text)
 
     def flush(self) -> None:
-        if _current.get() is None:
+        if _current.get() is None and self._behind is not None:
             self._behind.flush()
 
-    def isatty(self) -> bool:
-        return _current.get() is None and self._behind.isatty()
-
-    def fileno(self) -> int:
-        return self._behind.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return getattr(self._behind, "encoding", None) or "utf-8"
+    def close(self) -> None: ...
 
 
 @contextmanager

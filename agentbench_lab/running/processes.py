@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -154,12 +155,14 @@ class _Worker:
         ours, theirs = socket.socketpair()
         code = f"from agentbench_lab.running.processes import serve; serve({theirs.fileno()})"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        # a file and not a pipe, which would fill and stop a worker whose drivers say much when they are imported
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", code],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             start_new_session=True,
             env=environment,
         )
@@ -201,9 +204,9 @@ class _Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.pipe.close()
-        assert self.process.stderr is not None
-        with self.process.stderr as errors:
+        with self._errors as errors:
             if not self.ready:
+                errors.seek(0)
                 lines = errors.read().decode(errors="replace").strip().splitlines()
                 self.said = lines[-1] if lines else "it said nothing"
         return code if code is not None else self.process.returncode

@@ -40,6 +40,7 @@ from agentbench_lab.results.run import (
     SuiteCard,
     WorldCard,
     load_run,
+    run_name,
     save,
 )
 from agentbench_lab.results.schema import SCHEMAS
@@ -719,7 +720,7 @@ class Prepared:
         of_arms = [self._begun(arm, records, begun) for arm in range(len(kit.arms))]
         card = RunCard(
             format=FORMAT,
-            run=self.folder.name if self.folder is not None else f"{suite.name}-{kit.stamp}",
+            run=run_name(self.folder) if self.folder is not None else f"{suite.name}-{kit.stamp}",
             stamp=kit.stamp,
             commit=self._commit(),
             taxonomy=self._taxonomy,

@@ -65,7 +65,7 @@ class Sandbox:
         self.spec = spec
         self._level = level
         self._place: Place | None = None
-        self._closed = False
+        self._closed = self._stopped = False
         self._lock = threading.Lock()
         self._renamed = {tool.name: tool for tool in spec.tools if isinstance(tool, Renamed)}
         self.registry = Registry(
@@ -196,7 +196,9 @@ class Sandbox:
             for entry in entries
         ]
         if not whole:
-            rows.append(f"... and more than {LIST_LIMIT} entries, or folders nested too deeply")
+            rows.append(
+                f"... and more than {LIST_LIMIT} entries, or folders nested too deeply or closed to you"
+            )
         value = [{"path": e.path, "kind": e.kind, "size": e.size} for e in entries]
         return Ran(value, "\n".join(rows) or "(empty)")
 
@@ -221,8 +223,10 @@ class Sandbox:
 
     def stop(self) -> None:
         """End a command that is running, from any thread. None runs afterwards; the folder can still be read."""
-        if self._place is not None:
-            self._place.stop()
+        # a folder that is just being made is not waited for: its maker looks at this once it is there
+        self._stopped = True
+        if (place := self._place) is not None:
+            place.stop()
 
     def seen(self, expect: Expect) -> Seen:
         """What a grade by this expectation reads off the folder, as it now stands."""
@@ -292,6 +296,8 @@ class Sandbox:
                     raise
                 self._place = place
                 self._finalizer = weakref.finalize(self, place.close)
+                if self._stopped:
+                    place.stop()
             return self._place
 
 

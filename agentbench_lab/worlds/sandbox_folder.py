@@ -21,6 +21,7 @@ from agentbench_lab.worlds.sandbox_names import (
     CHUNK,
     FOLDER,
     MOST_DEEP,
+    UNSEEN,
     Kind,
     PathRefused,
     as_text,
@@ -169,7 +170,7 @@ class Folder:
                 if len(found) >= most:
                     whole = False
                     break
-                if there is None:  # deeper than is looked
+                if there is None:
                     whole = False
                     continue
                 kind = kind_of(there.st_mode)
@@ -199,7 +200,7 @@ class Folder:
         for at, name, prefix, there in walk(self.fd):
             path = f"{prefix}{name}"
             if there is None:
-                raise Full(f"folders nested deeper than {MOST_DEEP}")
+                raise Full(f"{short(path)}: {UNSEEN}")
             entries -= 1
             if entries < 0:
                 raise Full(f"more than {most_entries} files and folders")

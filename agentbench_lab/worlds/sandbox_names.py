@@ -10,6 +10,8 @@ from typing import Literal
 
 MOST_DEEP = 100
 """Folders that may lie in one another before a copy or a listing stops."""
+UNSEEN = f"cannot be looked into, or is nested deeper than {MOST_DEEP} folders"
+"""What a walk that gives no state says of a path."""
 CHUNK = 1 << 20
 """Bytes that are read at once."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,7 +34,7 @@ class PathRefused(Exception):
 def walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:
     """Everything below a folder, folders before what is in them: descriptor above, name, path above, and its state.
 
-    The state is None for a folder that lies too deep, and is not entered.
+    The state is None where more lies than is looked at: in a folder too deep, or behind permissions that an agent took away.
     """
     stack: list[tuple[int, str, list[str]]] = []
     try:
@@ -45,7 +47,11 @@ def walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:
                 stack.pop()
                 continue
             name = names.pop()
-            there = lstat(name, at)
+            try:
+                there = lstat(name, at)
+            except PathRefused:
+                yield at, name, prefix, None
+                continue
             if there is None:
                 continue
             if not stat.S_ISDIR(there.st_mode):
@@ -57,7 +63,10 @@ def walk(top: int) -> Iterator[tuple[int, str, str, os.stat_result | None]]:
             yield at, name, prefix, there
             try:
                 fd = os.open(name, FOLDER, dir_fd=at)
-            except OSError:
+            except PermissionError:
+                yield at, name, prefix, None
+                continue
+            except OSError:  # it has gone, or is no folder any more
                 continue
             stack.append((fd, f"{prefix}{name}/", _names(fd)))
     finally:

@@ -13,21 +13,24 @@ import tarfile
 from agentbench_lab.worlds.sandbox_folder import Folder, Full
 from agentbench_lab.worlds.sandbox_names import (
     MOST_DEEP,
+    UNSEEN,
+    PathRefused,
     open_file,
     read_bytes,
     remove,
+    short,
     walk,
 )
 
 
 def pack(folder: Folder, *, most_bytes: int, most_entries: int) -> bytes:
-    """The folder as a tar archive. Raises Full when there is more than may be packed."""
+    """The folder as a tar archive. Raises Full when there is more than may be packed, or than can be read."""
     out = io.BytesIO()
     left, entries = most_bytes, most_entries
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for at, name, prefix, there in walk(folder.fd):
             if there is None:
-                raise Full(f"folders nested deeper than {MOST_DEEP}")
+                raise Full(f"{short(prefix + name)}: {UNSEEN}")
             entries -= 1
             if entries < 0:
                 raise Full(f"more than {most_entries} files and folders")
@@ -49,7 +52,10 @@ def pack(folder: Folder, *, most_bytes: int, most_entries: int) -> bytes:
 
 
 def _read(name: str, at: int, left: int) -> bytes:
-    fd = open_file(name, os.O_RDONLY, at, name)
+    try:
+        fd = open_file(name, os.O_RDONLY, at, name)
+    except PathRefused as error:
+        raise Full(str(error)) from None
     try:
         data = read_bytes(fd, left + 1)
     finally:

@@ -263,3 +263,9 @@ def test_the_list_of_notebooks_gives_question_and_parameters() -> None:
     lines = execute.notebook_list()
     assert "run_ladder  How high does a driver climb the TOOL ladder?" in lines
     assert "    -p driver (str, default 'stub')" in lines
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_cell_may_print_what_no_file_can_hold(tmp_path: Path, isolated: bool) -> None:
+    path = notebook(tmp_path / "n.ipynb", r"print('half \udcff')", parameters="k: int = 1")
+    assert printed(run_notebook(path, tmp_path / "out.ipynb", {}, isolated=isolated)).startswith("half ")

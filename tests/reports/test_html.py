@@ -290,6 +290,59 @@ def test_our_charts_lose_nothing_by_that(tmp_path: Path) -> None:
         assert "style=" not in kept
 
 
+ODD = "odd\x00\x01\b\f\x1b[31m\ufffe\uffff\N{GREEK SMALL LETTER MU}"
+
+
+def test_a_name_that_no_drawing_can_hold_is_drawn_all_the_same(tmp_path: Path) -> None:
+    """Control characters in the names of arms and groups: the drawing library would end the whole process over them."""
+    from agentbench_lab.reports.display import CHART_MIME, _bundle
+
+    for chart in (
+        charts.ladder(ladder(strip((ODD, "b"), groups=["TOOL-0", ODD]))),
+        charts.outcomes(strip((ODD,), groups=["a", ODD])),
+    ):
+        bundle = _bundle(chart.to_dict())
+        assert not re.search(
+            "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", json.dumps(bundle, ensure_ascii=False)
+        )
+        assert "odd" in bundle["image/svg+xml"]
+        assert "\N{GREEK SMALL LETTER MU}" in redrawn(bundle["image/svg+xml"], 1)
+    # a picture of somebody else's that is none is said to be none
+    wrong = {CHART_MIME: {"title": "t"}, "image/svg+xml": "<svg>\x01</svg>", "text/plain": "words"}
+    with pytest.raises(LabError, match="figure 1 is no picture"):
+        publish(executed(tmp_path / "out.ipynb", wrong), tmp_path / "page.html")
+
+
+def test_a_caption_is_text_also_where_it_names_its_table(tmp_path: Path) -> None:
+    caption = '<table><caption>a" onfocus="alert(1)&amp;b</caption><tbody><tr><td>1</td></tr></tbody></table>'
+    found = Page(publish(executed(tmp_path / "out.ipynb", {"text/html": caption}), tmp_path / "page.html"))
+    (named,) = [said for tag, said in found.elements if tag == "div" and said.get("class") == "output"]
+    assert named == {
+        "class": "output",
+        "role": "group",
+        "tabindex": "0",
+        "aria-label": 'a" onfocus="alert(1)&b',
+    }
+
+
+def test_an_index_leads_to_pages_of_any_name(tmp_path: Path) -> None:
+    for name in ("a#b.html", "50%25?.html", "javascript:alert(1).html"):
+        (tmp_path / name).write_text("<title>t</title>", encoding="utf-8")
+    leads = [
+        said["href"]
+        for tag, said in Page(write_index(tmp_path)).elements
+        if tag == "a" and said["href"] != "#content"
+    ]
+    assert leads == ["50%2525%3F.html", "a%23b.html", "javascript%3Aalert%281%29.html"]
+
+
+def test_what_no_file_can_hold_costs_no_page(tmp_path: Path) -> None:
+    """Half a sign, as the names of files may have, in what a notebook shows."""
+    source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})
+    source.write_text(source.read_text(encoding="utf-8").replace('"x"', '"half \\udcff"'), encoding="utf-8")
+    assert "half ?" in Page(publish(source, tmp_path / "page.html")).text
+
+
 def test_stderr_is_left_out(tmp_path: Path) -> None:
     """Progress bars and warnings are not part of a report; what is printed is."""
     source = executed(tmp_path / "out.ipynb", {"text/plain": "x"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def test_what_is_saved_is_what_is_read(run: Run) -> None:
     for grain, schema in SCHEMAS.items():
         assert getattr(again, grain).equals(getattr(run, grain)), grain
         assert getattr(again, grain).schema.equals(schema, check_metadata=True), grain
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_who_may_read_a_file_is_the_users_own_choice(tmp_path: Path, mask: int, mode: int) -> None:
+    was = os.umask(mask)
+    try:
+        write_file(tmp_path / "a", b"1")
+    finally:
+        os.umask(was)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == mode
 
 
 def test_saving_twice_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
@@ -297,3 +308,20 @@ def test_no_damage_makes_a_run_unreadable_without_a_word(folder: Path, run: Run,
 @settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_damage_makes_a_run_unreadable_at_length(folder: Path, run: Run, data: st.DataObject) -> None:
     fuzzed(folder, run, data)
+
+
+@pytest.mark.parametrize("name", [b"s3:x?y#z%20", b"model=m", b"caf\xe9", b"a\nb"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    """No name is an address, a partition, or has to be text; what a card cannot hold of it is replaced there."""
+    from agentbench_lab import metrics
+    from agentbench_lab.running.merge import merge, regrade_run
+
+    out = tmp_path / os.fsdecode(name) / os.fsdecode(name)
+    run = evaluate(write_suite(tmp_path), knows, out=out, shard="1/1")
+    again = load_run(out)
+    assert again.card.run == name.decode(errors="replace").replace("\ufffd", "?")
+    assert again.trials.num_rows == run.trials.num_rows
+    assert load_run(merge([out], out.with_name("merged")).path or "").trials.num_rows == run.trials.num_rows
+    regraded, _ = regrade_run(out, out.with_name(out.name + "2"))
+    assert load_run(regraded.path or "").card.run == f"{again.card.run}2"
+    assert metrics.summary(out / "trials.parquet").height == 1

@@ -524,6 +524,22 @@ def test_a_worker_that_cannot_start_is_one_clear_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_driver_that_says_much_when_it_is_imported_starts_all_the_same(tmp_path: Path) -> None:
+    """More than a pipe holds, which nobody reads before the worker is ready."""
+    write_driver(
+        tmp_path,
+        "import os, sys\n"
+        "if '-c' in sys.orig_argv:\n"
+        "    os.write(2, b'warning\\n' * 100_000)\n"
+        "def refuses(task, tools, ctx):\n"
+        "    return {'refused': True}\n",
+        name="wordy",
+    )
+    suite = write_suite(tmp_path, some(0)[:1])
+    run = evaluate(suite, "wordy:refuses", executor="processes", save_run=False)
+    assert run.trials.column("stop").to_pylist() == ["refused"]
+
+
 # ---- any executor
 
 

@@ -183,3 +183,59 @@ def test_keys_are_in_no_file_of_a_run(tmp_path: Path, driver: Any) -> None:
     if driver is leaks:
         assert (row["stdout"], row["stderr"]) == ("OPENAI_API_KEY=«redacted»\n", "Bearer «redacted»\n")
         assert row["messages"] == '[{"content":"use \\"«redacted»\\"","role":"user"}]'
+
+
+WRITES = """
+import logging, sys
+
+def writes(task, tools, ctx):
+    out = sys.stdout
+    out.reconfigure(encoding="utf-8", errors="replace", line_buffering=True)
+    out.buffer.write(b"bytes \\xce\\xbc\\n")
+    out.buffer.flush()
+    out.writelines(["lines\\n"])
+    print("of", out.name, out.encoding, out.errors, out.line_buffering, out.isatty(), out.closed, flush=True)
+    out.close()
+    print("closed, and goes on")
+    logging.StreamHandler(sys.stderr).emit(logging.makeLogRecord({"msg": "logged"}))
+    return {"refused": True}
+"""
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_stream_does_for_a_driver_what_any_stream_does(
+    tmp_path: Path, executor: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that writes bytes, sets an encoding or closes the stream would run without the lab, and does so here."""
+    monkeypatch.syspath_prepend(tmp_path)
+    write_driver(tmp_path, WRITES, name=f"writer_{executor}")
+    run = evaluate(
+        write_suite(tmp_path, some(0, 1)),
+        f"writer_{executor}:writes",
+        executor=executor,
+        save_run=False,
+    )
+    assert {row["traceback"] for row in run.transcripts.to_pylist()} == {None}
+    told = "bytes \N{GREEK SMALL LETTER MU}\nlines\nof <stdout> utf-8 replace True False False\nclosed, and goes on\n"
+    assert set(said(run)) == {(told, "logged\n")}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_no_trial_says_goes_where_it_went(capsys: pytest.CaptureFixture[str]) -> None:
+    with routed():
+        sys.stdout.write("text\n")
+        sys.stdout.buffer.write(b"bytes\n")
+        sys.stdout.close()
+        print("more")
+    assert capsys.readouterr().out == "text\nbytes\nmore\n"
+
+
+def test_a_process_without_streams_runs_trials_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    trial = Said()
+    with routed():
+        print("nowhere", flush=True)
+        with spoken_by(trial):
+            print("somewhere", flush=True)
+    assert trial.text("stdout") == "somewhere\n"
+    assert sys.stdout is None

@@ -244,6 +244,14 @@ def test_a_trial_that_ends_ends_its_command_and_runs_no_other(level: str) -> Non
         assert trial.world.look({"a": ExpectedFile()}).files["a"].blob.text == "2\n"  # type: ignore[union-attr]
 
 
+def test_a_trial_that_ends_while_its_folder_is_made_runs_no_command_in_it(level: str) -> None:
+    with Trial(level, files={"a": "1"}) as trial:
+        trial.world.stop()
+        ran = trial.world.run("bash", {"command": "echo 2 > a"})
+        assert ran.value["ended"] == "the trial is over"
+        assert trial.world.look({"a": ExpectedFile()}).files["a"].blob.text == "1"  # type: ignore[union-attr]
+
+
 def test_a_closed_world_leaves_nothing_behind() -> None:
     with Trial("local", files={"a": "1"}) as trial:
         here = Path(trial.bash("mkdir -p d/e; chmod 0 d; pwd")["stdout"].strip())

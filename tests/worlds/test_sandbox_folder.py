@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.worlds.sandbox_folder import Folder, Full, PathRefused, Stored
+from agentbench_lab.worlds.sandbox_pack import pack
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "over"])
 PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)
@@ -185,6 +186,51 @@ def test_what_lies_behind_a_folder_that_cannot_be_entered_is_not_known(tmp_path:
         finally:
             os.seteuid(0)
     finally:
+        inside.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody whom a folder shuts out")
+@pytest.mark.parametrize("mode", [0o000, 0o400, 0o100])
+def test_a_folder_that_an_agent_closed_is_told_and_shuts_nobody_out(tmp_path: Path, mode: int) -> None:
+    """A listing goes on without what cannot be seen; a copy, which would lack it, is refused as the agent's doing."""
+    for path in ("work", "work/shut", "other"):
+        (tmp_path / path).mkdir()
+        os.chown(tmp_path / path, 65_534, 65_534)
+    (tmp_path / "work" / "shut" / "a").write_text("x", encoding="utf-8")
+    (tmp_path / "work" / "shut").chmod(mode)
+    inside, other = folder(tmp_path / "work"), folder(tmp_path / "other")
+    try:
+        os.seteuid(65_534)
+        try:
+            entries, whole = inside.entries(most=9)
+            assert {entry.path for entry in entries} == {"shut"}
+            assert not whole
+            assert {path for path, _ in inside.states()} == {"shut"}
+            with pytest.raises(Full, match=r"shut.*cannot be looked into"):
+                inside.copy_to(other, most_bytes=9, most_entries=9)
+            with pytest.raises(Full, match=r"shut.*cannot be looked into"):
+                pack(inside, most_bytes=9, most_entries=9)
+            os.chmod("shut", 0o700, dir_fd=inside.fd)
+            assert inside.entries(most=9)[1]
+        finally:
+            os.seteuid(0)
+    finally:
+        inside.close()
+        other.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody whom a file shuts out")
+def test_a_file_that_an_agent_closed_cannot_be_packed_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "shut").write_text("x", encoding="utf-8")
+    (tmp_path / "shut").chmod(0)
+    tmp_path.chmod(0o777)
+    inside = folder(tmp_path)
+    os.seteuid(65_534)
+    try:
+        with pytest.raises(Full, match="shut: permission denied"):
+            pack(inside, most_bytes=9, most_entries=9)
+    finally:
+        os.seteuid(0)
         inside.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -69,9 +70,9 @@ def _of_file(path: Path) -> Batches:
         with open(path, "rb") as file:
             magic = file.read(6)
         if magic == b"ARROW1":
-            names = pa.ipc.open_file(pa.memory_map(str(path))).schema.names
+            names = pa.ipc.open_file(_mapped(path)).schema.names
         elif magic[:4] == b"PAR1":
-            names = pq.read_schema(path).names
+            names = pq.read_schema(_mapped(path)).names
         else:
             raise LabError(f"{shown(path)}: neither an Arrow IPC file nor a Parquet file")
     except LabError:
@@ -99,10 +100,17 @@ def _readable(path: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         raise unreadable(shown(path), error) from None
 
 
+def _mapped(path: Path) -> Any:
+    """The file's bytes. Arrow would take a path for an address (s3:...), or for UTF-8."""
+    import pyarrow as pa
+
+    return pa.memory_map(os.fsencode(path))  # type: ignore[arg-type]  # bytes will do
+
+
 def _of_ipc(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    with pa.memory_map(str(path)) as file:
+    with _mapped(path) as file:
         # choosing columns here would make Arrow copy them; what is mapped and never looked at is never read
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
@@ -115,7 +123,8 @@ def _of_parquet(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
     texts = [name for name in wanted if name not in ("solved", "cost_micros")]
     with (
-        pq.ParquetFile(path, read_dictionary=texts, memory_map=True) as file,
+        _mapped(path) as file_bytes,
+        pq.ParquetFile(file_bytes, read_dictionary=texts) as file,
         ThreadPoolExecutor(1) as ahead,
     ):
         batches = file.iter_batches(batch_size=1 << 19, columns=list(wanted))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -152,10 +153,13 @@ def read_jsonl(path: Path) -> TableFile:
 
 def read_parquet(path: Path) -> TableFile:
     """A Parquet file; only the columns that are asked for are read. Raises LabError for what is none."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
+        # a path would be taken for an address (s3:...), or for UTF-8
+        mapped = pa.memory_map(os.fsencode(path))  # type: ignore[arg-type]  # bytes will do
+        file = pq.ParquetFile(mapped)
         names = tuple(file.schema_arrow.names)
         rows = file.metadata.num_rows
     except Exception as error:

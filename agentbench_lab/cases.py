@@ -618,7 +618,7 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
     for name in dict.fromkeys(line.tools):
         if line.tools.count(name) > 1:
             yield f"tools: {name!r} is declared twice"
-    if expect.terminates is None and not outcome:
+    if expect.terminates is None and line.rung is not None:
         yield "expect.terminates must be true or false"
     if expect.reject is False:
         yield "expect.reject, when given, is true"

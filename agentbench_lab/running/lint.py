@@ -260,5 +260,5 @@ def _mutants(case: Case, reference: Transcript) -> Iterator[tuple[str, Transcrip
         yield "reject", replace(reject=False)
     if expect.refuse:
         yield "refuse", replace(refused=False)
-    if expect.terminates:
+    if expect.terminates is not False:
         yield "terminates", replace(terminated=False)

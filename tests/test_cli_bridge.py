@@ -187,6 +187,10 @@ def test_sigterm_on_stdio_still_writes_the_ledger(here: Path) -> None:
         ),
         (("--case", "cc", "--stdio"), "desk has no case 'cc' (did you mean 'c'?)"),
         (("--case", "c", "--http", "--trials", "0"), "--trials must be at least 1, not 0"),
+        (
+            ("--case", "c", "--stdio", "--max-tool-calls", "-1"),
+            "--max-tool-calls must be a whole number from 0, not -1",
+        ),
         (("--case", "c", "--http", "--port", "99999"), "--port must be 0 to 65535, not 99999"),
         (
             ("--case", "c", "--stdio", "--sandbox", "bubblewarp"),

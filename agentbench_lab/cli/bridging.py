@@ -68,6 +68,8 @@ def bridge(
         raise LabError(f"--port must be 0 to 65535, not {port}")
     if not 0 < call_timeout <= 86_400:
         raise LabError(f"--call-timeout must be seconds above 0, not {call_timeout:g}")
+    if max_tool_calls is not None and max_tool_calls < 0:
+        raise LabError(f"--max-tool-calls must be a whole number from 0, not {max_tool_calls}")
     if stdio and (trials > 1 or len(ids) > 1):
         raise LabError("--stdio serves one trial of one case; give --http for more")
     if ledger and not Path(ledger).absolute().parent.is_dir():

@@ -27,7 +27,8 @@ def grade_published(case: Case, transcript: Transcript, evidence: Evidence) -> G
     the driver's or a spent budget fails under `bfcl`, while `agentd` looks at what was done before; where that is lost with
     the process that ran the trial, its rule has nothing to decide on, and the trial is excluded."""
     expect, mode = case.expect, case.expect.mode
-    calls = tuple([Call(row.name, row.input) for row in evidence.ledger if type(row.input) is dict])
+    made = [row for row in evidence.ledger if not row.late]
+    calls = tuple([Call(row.name, row.input) for row in made if type(row.input) is dict])
     ends: tuple[str, ...] = STOPS
     if expect.bfcl is not None:
         checks = [_check("bfcl.calls", checker(expect.bfcl).wrong(calls))]

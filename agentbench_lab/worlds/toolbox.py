@@ -24,6 +24,8 @@ INPUT_LIMIT = 100_000
 """Bytes of JSON that the arguments of a call may have."""
 TEXT_LIMIT = 8_000
 """Characters of an observation's text that an agent is shown and the ledger keeps."""
+TOO_LATE = "the task has ended"
+"""What is said to a call that comes after a control tool."""
 CLOSING_S = 1.0
 """Seconds for which the end of a trial waits for a call that is under way."""
 
@@ -109,6 +111,11 @@ class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
     def found_nothing(self) -> bool:
         """Whether the call failed, or came back with nothing."""
         return self.status != "ok" or (self.empty if self.empty is not None else not self.value)
+
+    @property
+    def late(self) -> bool:
+        """Whether it came after what had ended the task, and was not run."""
+        return self.status == "protocol_error" and self.text == TOO_LATE
 
 
 _write_row = msgspec.json.Encoder().encode
@@ -298,11 +305,7 @@ class Toolbox:
             row, value = self._run(name, arguments)
         except BaseException:
             # the trial is ended from outside while a tool runs: what it did so far has happened
-            try:
-                kept = plain(arguments)
-            except NotJson:
-                kept = described(arguments, TEXT_LIMIT)
-            self._keep(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+            self._keep(LedgerRow(name, _noted(arguments), "protocol_error", text="the call was cut short"))
             raise
         self._keep(row)
         return Observation(row.status, row.text, plain(value))
@@ -371,7 +374,7 @@ class Toolbox:
             return LedgerRow(name, described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
         if _size(arguments) > INPUT_LIMIT:
             text = f"arguments: more than {INPUT_LIMIT} bytes"
-            return LedgerRow(name, described(arguments, 200), "malformed", text=text)
+            return LedgerRow(name, _noted(arguments), "malformed", text=text)
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
@@ -389,10 +392,10 @@ class Toolbox:
 
     def _too_late(self, name: str, input: Any) -> Observation:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
-        text = "the task has ended"
         if name not in _CONTROL or name in self._declared:
-            self._keep(LedgerRow(name, described(input, TEXT_LIMIT), "protocol_error", text=text))
-        return Observation("protocol_error", text)
+            arguments = _noted({} if input is None else input)
+            self._keep(LedgerRow(name, arguments, "protocol_error", text=TOO_LATE))
+        return Observation("protocol_error", TOO_LATE)
 
     def _control(self, name: str, input: Any) -> Observation:
         try:
@@ -504,6 +507,16 @@ def _named(name: Any) -> str:
     if type(name) is not str:
         return f"«{described(name, 200)}»"
     return name if name.isascii() and len(name) <= 200 else name.encode(errors="replace").decode()[:200]
+
+
+def _noted(arguments: Any) -> Any:
+    """The arguments of a call that was not run, for the ledger: as they are, the beginning of their JSON where they are
+    too long, and how they look where they are no JSON value."""
+    try:
+        kept = plain(arguments)
+    except NotJson:
+        return described(arguments, TEXT_LIMIT)
+    return kept if _size(kept) <= INPUT_LIMIT else canonical(kept)[:200].decode(errors="ignore")
 
 
 def described(value: Any, most: int) -> str:

@@ -340,6 +340,25 @@ def test_the_first_ending_ends_the_task() -> None:
     assert [(row.name, row.status) for row in tools.close()] == [("look", "protocol_error")]
 
 
+@pytest.mark.parametrize(
+    ("input", "kept"),
+    [
+        (OAK, OAK),
+        (None, {}),
+        (["a", None], ["a", None]),
+        ({"what": "x" * 200_000}, '{"what":"' + "x" * 191),
+        ({"what": {1}}, "{'what': {1}}"),
+    ],
+)
+def test_a_call_after_the_end_is_kept_as_it_was_made(input: Any, kept: Any) -> None:
+    """JSON stays JSON; only what is none is kept as it looks."""
+    tools = toolbox()
+    tools.call("refuse", {"reason": "no"})
+    tools.call("look", input)
+    (row,) = tools.close()
+    assert (row.input, row.late) == (kept, True)
+
+
 def test_arguments_have_a_bound() -> None:
     tools = toolbox()
     seen = tools.call("look", {"tree": "x" * 200_000})

@@ -114,7 +114,7 @@ def _stdio(trial: Trial, wire: int, call_s: float, done: threading.Event) -> Non
 
     def serve() -> None:
         try:
-            serve_stdio(trial.toolbox, wire, call_s=call_s)
+            serve_stdio(trial.toolbox, wire, call_s=call_s, instructions=trial.instructions)
         except Exception as error:
             failed.append(error)
         finally:
@@ -139,7 +139,7 @@ def _http(trials: Sequence[Trial], port: int, file: str, call_s: float, done: th
         lines = []
         for trial in trials:
             # a path that says nothing: a case's id may tell what is expected
-            address = bridge.open(trial.toolbox, token=given)
+            address = bridge.open(trial.toolbox, token=given, instructions=trial.instructions)
             # a token that was given is known to whom it concerns
             token = {} if given else {"token": address.token}
             lines.append({"case": trial.case.id, "trial": trial.number, "url": address.url, **token})

@@ -49,10 +49,12 @@ class Served:
     """A toolbox, and the queue before it: calls of one trial run one after the other, in threads beside the server's.
 
     A call that has begun is carried out, whoever still waits for it; one that has not when its agent leaves is dropped.
+    `instructions` is what an agent is told as it connects: its task, where nothing else tells it.
     """
 
-    def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S) -> None:
+    def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S, instructions: str = "") -> None:
         self.toolbox = toolbox
+        self.instructions = instructions
         self.call_s = call_s
         self._turn = threading.Lock()
         self._limiter: anyio.CapacityLimiter | None = None
@@ -119,7 +121,15 @@ def server(find: Callable[[ServerRequestContext[Any, Any]], Served]) -> Server[A
         # no argument of ours travels in a header; without this the SDK lists all tools at every call
         get_tool_input_schema=lambda name: None,
     )
-    made.middleware.append(malformed)
+
+    async def instructed(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        """The handshakes of both eras say what this trial's agent is to do; the SDK has one text for all."""
+        answer = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and (said := find(ctx).instructions):
+            return {**answer, "instructions": said}
+        return answer
+
+    made.middleware += [malformed, instructed]
     return made
 
 
@@ -146,13 +156,16 @@ def take_stdout() -> int:
     return wire
 
 
-def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S) -> None:
-    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends."""
+def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S, instructions: str = "") -> None:
+    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends.
+
+    `instructions` is what its agent is told as it connects.
+    """
     needs_sdk("the bridge")
     import anyio
     from mcp.server.stdio import stdio_server
 
-    served = Served(toolbox, call_s=call_s)
+    served = Served(toolbox, call_s=call_s, instructions=instructions)
 
     async def serve() -> None:
         made = server(lambda ctx: served)
@@ -244,8 +257,18 @@ class HttpBridge:
                 raise LabError("the MCP server did not start")
             time.sleep(0.005)
 
-    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "", in_url: bool = False) -> Address:
+    def open(
+        self,
+        toolbox: Toolbox,
+        *,
+        path: str = "",
+        token: str = "",
+        in_url: bool = False,
+        instructions: str = "",
+    ) -> Address:
         """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one).
+
+        `instructions` is what its agent is told as it connects.
 
         With `in_url` the token may also come as `?token=...`, for a client that takes a URL and no header.
         """
@@ -253,7 +276,11 @@ class HttpBridge:
         if path in self._served:
             raise ValueError(f"{path} is served already")
         token = token or secrets.token_urlsafe(32)
-        self._served[path] = (token, Served(toolbox, call_s=self._call_s), in_url)
+        self._served[path] = (
+            token,
+            Served(toolbox, call_s=self._call_s, instructions=instructions),
+            in_url,
+        )
         return Address(f"http://{HOST}:{self.port}{path}", token)
 
     def shut(self, address: Address) -> None:

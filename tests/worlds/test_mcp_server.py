@@ -143,6 +143,18 @@ def test_the_official_client_lists_and_calls(bridge: HttpBridge, mode: str) -> N
     assert (made.ending.answer, made.ending.status) == (7, "success")
 
 
+@pytest.mark.parametrize("mode", ERAS)
+def test_each_agent_is_told_its_own_task_as_it_connects(bridge: HttpBridge, mode: str) -> None:
+    """One server, three trials: two with a text each, one that is told by its driver."""
+
+    async def told(client: Client) -> str | None:
+        return client.instructions
+
+    for text in ("Cancel W77.", "Cancel W78 ✓", ""):
+        address = bridge.open(box(), instructions=text)
+        assert asyncio.run(talk(address, told, mode)) == (text or None)
+
+
 def test_the_value_of_an_answer_reaches_the_agent(bridge: HttpBridge) -> None:
     async def work(client: Client) -> Any:
         return await client.call_tool("get", {"id": "W77"}), await client.call_tool("cancel", {"id": "W77"})

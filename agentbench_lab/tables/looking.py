@@ -201,11 +201,23 @@ def trials(
     counts = run.card.counts
     notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
     if failed and counts.excluded:
-        notes.append(f"{counts.excluded} excluded trials are nobody's failures and not among them")
+        many = "1 excluded trial is" if counts.excluded == 1 else f"{counts.excluded} excluded trials are"
+        notes.append(f"{many} no failure of the agent's and not among them; for example: {_excluded(run)}")
     if reason and not found:
         stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
         notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")
     return Table("Trials", columns, rows, notes)
+
+
+def _excluded(run: Run) -> str:
+    """The first excluded trial: which it is, whose fault that was, and why."""
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics import frame
+
+    one = frame(run.trials).filter(pl.col("excluded").is_not_null()).row(0, named=True)
+    owner = one["excluded_owner"] or "no owner said"
+    return f"{one['case_id']} #{one['trial']} ({owner}): {short(one['excluded'], _LONGEST)}"
 
 
 def trial(run: Run, case_id: str, arm: str = "", trial: int = 1, *, suite: str = "") -> Table:

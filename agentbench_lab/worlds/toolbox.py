@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Expect
+from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
@@ -262,7 +263,7 @@ class Toolbox:
             try:
                 close()
             except Exception as error:
-                self.fault = self.fault or f"the world cannot be closed: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to close", error)
 
     def seen(self, expect: Expect) -> Seen | None:
         """What the grade reads off the world; a world that fails here is at fault like one that fails at a call.
@@ -276,7 +277,7 @@ class Toolbox:
             try:
                 found = self._world.seen(expect)
             except Exception as error:
-                self.fault = f"the world cannot be read: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to be read", error)
                 found = None
             self._looked = expect, found
             return found
@@ -317,7 +318,7 @@ class Toolbox:
             try:
                 return world.snapshot(), tuple(self._rows)
             except Exception as error:
-                self.fault = f"the world cannot be put by: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to be put by", error)
                 raise
 
     def restore(self, snapshot: bytes, ledger: Sequence[LedgerRow]) -> None:
@@ -326,12 +327,17 @@ class Toolbox:
         try:
             world.restore(snapshot)
         except Exception as error:
-            self.fault = f"the world cannot be put back: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            self._at_fault("the world failed to be put back", error)
             raise
         self._rows.extend(ledger)
 
     def _keep(self, row: LedgerRow) -> None:
         self._rows.append(row)
+
+    def _at_fault(self, what: str, error: Exception) -> None:
+        """Note what the world did wrong; what comes after it follows from the first. An error of ours says all."""
+        named = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
+        self.fault = self.fault or f"{what}: {named}{error}"[:TEXT_LIMIT]
 
     def desk(self, worker: int, names: Sequence[str] | None = None, *, rounds: Rounds | None = None) -> Desk:
         """A view on this toolbox for one of several workers: see Desk. `names` are the tools it is given (None: all)."""
@@ -346,7 +352,7 @@ class Toolbox:
         try:
             ran = self._world.run(name, arguments)
         except Exception as error:
-            self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            self._at_fault(f"the world failed at {name}", error)
             return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run"), None
         changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:

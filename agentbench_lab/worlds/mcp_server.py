@@ -39,6 +39,10 @@ CALL_S = 120.0
 IDLE_S = 600.0
 """Seconds without a request or an open stream after which a session ends whose agent has left without a word; those of
 a trial end with it."""
+HEAD_S = 10.0
+"""Seconds after which a connection is closed whose request has not got as far as its body."""
+MOST_SESSIONS = 500
+"""Sessions that a trial has open at most; one more ends its oldest."""
 START_S = 30.0
 SHUT_S = 5.0
 _TRIAL = "agentbench_lab.trial"
@@ -206,8 +210,11 @@ class HttpBridge:
     started once, and a trial costs an entry in a table. Port 0 takes a free one.
     """
 
-    def __init__(self, *, port: int = 0, call_s: float = CALL_S, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, *, port: int = 0, call_s: float = CALL_S, idle_s: float = IDLE_S, head_s: float = HEAD_S
+    ) -> None:
         self._wanted = port
+        self._head_s = head_s
         self._call_s = call_s
         self._idle_s = idle_s
         self._gate: _Gate | None = None
@@ -240,6 +247,7 @@ class HttpBridge:
         self._gate = _Gate(self._served, self.port, self._idle_s)
         config = uvicorn.Config(
             self._gate,
+            http=_bounded(self._head_s),
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -298,6 +306,47 @@ class HttpBridge:
         self._served.clear()
 
 
+def _bounded(head_s: float) -> type[asyncio.Protocol]:
+    """The protocol of a connection, with bounds for who has shown no token yet: a head of 64 KiB, within `head_s` seconds
+    (uvicorn's own waits for ever)."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Bounded(H11Protocol):
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._late = self.loop.call_later(head_s, self._close)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._answering:
+                self._in_time()
+            elif self._late is None:
+                self._late = self.loop.call_later(head_s, self._close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._in_time()
+            super().connection_lost(exc)
+
+        @property
+        def _answering(self) -> bool:
+            cycle: Any = self.cycle  # None before the first request
+            return cycle is not None and not cycle.response_complete
+
+        def _in_time(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def _close(self) -> None:
+            self._late = None
+            if not self._answering:
+                self.transport.close()
+
+    return Bounded
+
+
 class _Gate:
     """The ASGI application: who may not come in is refused here, who may is handed to the SDK."""
 
@@ -315,7 +364,8 @@ class _Gate:
         self._manager = StreamableHTTPSessionManager(
             server(_of_request), json_response=True, session_idle_timeout=idle_s
         )
-        self._sessions: dict[str, set[bytes]] = {}
+        # of each path, in the order in which they were begun
+        self._sessions: dict[str, dict[bytes, None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def shut(self, path: str) -> None:
@@ -331,7 +381,12 @@ class _Gate:
             pass
 
     async def _end(self, path: str) -> None:
-        """Ask the SDK to end each session that was begun on a path, as its client would."""
+        """End each session that was begun on a path."""
+        for session in self._sessions.pop(path, ()):
+            await self._end_one(path, session)
+
+    async def _end_one(self, path: str, session: bytes) -> None:
+        """Ask the SDK to end a session, as its client would; one that has ended already is not found."""
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -339,17 +394,16 @@ class _Gate:
         async def send(message: MutableMapping[str, Any]) -> None:
             pass
 
-        for session in self._sessions.pop(path, ()):
-            scope = {
-                "type": "http",
-                "http_version": "1.1",
-                "method": "DELETE",
-                "path": path,
-                "query_string": b"",
-                "headers": [(_SESSION, session)],
-                "user": _owner(path),
-            }
-            await self._manager.handle_request(scope, receive, send)
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "DELETE",
+            "path": path,
+            "query_string": b"",
+            "headers": [(_SESSION, session)],
+            "user": _owner(path),
+        }
+        await self._manager.handle_request(scope, receive, send)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -385,11 +439,22 @@ class _Gate:
 
         async def noted(message: Any) -> None:
             if message["type"] == "http.response.start":
-                names = {value for name, value in message.get("headers", ()) if name.lower() == _SESSION}
-                self._sessions.setdefault(path, set()).update(names)
+                mine = self._sessions.setdefault(path, {})
+                mine.update(
+                    dict.fromkeys(
+                        value for name, value in message.get("headers", ()) if name.lower() == _SESSION
+                    )
+                )
             await send(message)
 
         await self._manager.handle_request({**scope, _TRIAL: found[1], "user": _owner(path)}, receive, noted)
+        mine = self._sessions.get(path, {})
+        if scope["method"] == "DELETE":
+            mine.pop(request.headers.get(_SESSION.decode(), "").encode(), None)
+        while len(mine) > MOST_SESSIONS:
+            oldest = next(iter(mine))
+            del mine[oldest]
+            await self._end_one(path, oldest)
         if path not in self._served:  # it was shut while this was under way
             await self._end(path)
 

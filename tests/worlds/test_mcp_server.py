@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -501,6 +502,45 @@ def test_a_client_that_leaves_in_the_middle_of_a_call(bridge: HttpBridge) -> Non
     answer = asyncio.run(talk(address, lambda c: c.call_tool("cancel", {"id": "W77"})))
     assert answer.content[0].text == "W77 has left"
     assert [row.status for row in made.ledger] == ["ok", "tool_error"]
+
+
+@pytest.fixture
+def patient() -> Iterator[HttpBridge]:
+    """A bridge on which no call is given up before its test is over."""
+    with HttpBridge() as made:
+        yield made
+
+
+def test_a_call_that_its_agent_cancels(patient: HttpBridge) -> None:
+    """It is answered at once. The one that runs is carried out, one that waits for it is dropped, and others go on."""
+    made = slow()
+    tools = Toolbox(made, ALL)
+    address = patient.open(tools)
+    session = begun(address)
+
+    def call(number: int) -> tuple[int, str]:
+        params = {"name": "get", "arguments": {"id": "W77"}}
+        asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        return post(address, json.dumps(asked).encode(), Mcp_Session_Id=session)
+
+    def cancel(number: int) -> None:
+        told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+        assert post(address, json.dumps(told).encode(), Mcp_Session_Id=session)[0] == 202
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(call, 1)
+        while not tools._lock.locked():  # it runs
+            time.sleep(0.01)
+        second = pool.submit(call, 2)
+        for number, asked in ((2, second), (1, first)):
+            while not asked.done():  # the server knows the call as soon as it has been read
+                cancel(number)
+                time.sleep(0.05)
+        assert all("cancelled" in asked.result()[1] for asked in (first, second))
+        assert tools.ledger == ()
+        made.go.set()
+        assert '"isError":false' in call(3)[1]
+    assert [row.status for row in tools.ledger] == ["ok", "ok"]
 
 
 def test_a_bridge_that_is_started_again_knows_nothing_of_before() -> None:

@@ -16,7 +16,7 @@ from agentbench_lab.cases import Case, Suite, load_suite
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Run
 from agentbench_lab.tables import Table
-from agentbench_lab.users import User
+from agentbench_lab.tables.dialogue import about_user, dialogue
 from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.toolbox import World
 
@@ -104,7 +104,7 @@ def about(opened: Opened) -> Table:
         rows.append(["limits", _json(limits)])
     if case.user is not None:
         rows.append("the simulated user, of whom the driver knows nothing")
-        rows += _user(case.user)
+        rows += about_user(case.user)
         rows.append(["turns", f"at most {case.max_turns} of the agent"])
     rows.append("what the grader looks for")
     if case.expect.mode != "strict":
@@ -121,21 +121,6 @@ def about(opened: Opened) -> Table:
             rows.append(["answer", _json(case.gold.answer)])
     notes = [f"{opened.suite.name}, {case.group}" + (f": {case.note}" if case.note else "")]
     return Table(case.id, ["what", "how it is"], rows, notes)
-
-
-def _user(user: User) -> Iterator[Sequence[str]]:
-    """The scenario of a simulated user, and its lines with what each waits for."""
-    if user.scenario:
-        yield ["scenario", user.scenario]
-    for number, line in enumerate(user.script, start=1):
-        if isinstance(line, str):
-            yield [f"line {number}", line]
-            continue
-        when = line.when
-        waits = [f"contains {text!r}" for text in when.texts]
-        waits += [f"fits {when.regex!r}"] if when.regex is not None else []
-        waits += [f"is turn {when.turn}"] if when.turn is not None else []
-        yield [f"line {number}", f"{line.say} (when the agent's turn {' and '.join(waits)})"]
 
 
 def world(opened: Opened) -> Table:
@@ -229,6 +214,28 @@ def steps(run: Run, case: str, *, trial: int = 1) -> Table:
     )
 
 
+def said(run: Run, case: str, *, trial: int = 1) -> Table:
+    """What was said in the same trial: of a conversation both sides, turn by turn; of a model its messages."""
+    at, one = _trial(run, case, trial)
+    whole = run.transcripts.num_rows == run.trials.num_rows
+    text = run.transcripts.column("messages")[at].as_py() if whole else None
+    talk = json.loads(one["extra"] or "{}")
+    rows: list[Sequence[str] | str] = [
+        list(line) for line in dialogue(json.loads(text or "[]"), turns="turns" in talk)
+    ]
+    notes = (
+        [f"{_count(talk['turns'], 'turn')} of the agent, ended by {talk['ended_by']}"]
+        if "turns" in talk
+        else []
+    )
+    return Table(
+        f"{case} [{one['driver']} #{trial}], what was said",
+        ["who", "what"],
+        rows or [["nothing was said", "the driver keeps no messages"]],
+        notes,
+    )
+
+
 def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
     """Each check of the same trial, safety first, and how it came out."""
     at, one = _trial(run, case, trial)
@@ -284,4 +291,4 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["Opened", "about", "carry_out", "open_case", "steps", "tools", "verdict", "world"]
+__all__ = ["Opened", "about", "carry_out", "open_case", "said", "steps", "tools", "verdict", "world"]

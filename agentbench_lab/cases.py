@@ -292,9 +292,28 @@ def load_suite(path: str | Path) -> Suite:
         raise LabError(f"{path}: cannot read the case file: {error.strerror}") from None
     cases, problems = parse_cases(data, name=file.stem, file=shown(file.resolve()))
     if problems:
+        if not cases and (of := _format_of(data)):
+            said = f"holds cases of {of[0]}; run them from Python: evaluate({of[1]}.load_cases(FILE), DRIVER)"
+            raise LabError(f"{path}: {said}; see docs/formats.md, Published rules")
         raise ProblemsError(problems)
     version, date = _card(file.with_suffix(".md"))
     return Suite(file.stem, tuple(cases), hashlib.sha256(data).hexdigest(), file, version, date)
+
+
+_FORMATS = {
+    ("agentd's harness", "agentbench_lab.benchmarks.agentd"): {"id", "instruction"},
+    ("the Berkeley Function Calling Leaderboard", "agentbench_lab.benchmarks.bfcl_cases"): {"id", "question", "function"},
+}  # fmt: skip
+
+
+def _format_of(data: bytes) -> tuple[str, str] | None:
+    """Whose cases the first line that is JSON is, of those that have a loader of their own, by its keys."""
+    for raw in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        if raw.lstrip().startswith(b"{"):
+            value, _ = _read(raw.strip())
+            keys = set(value or ())
+            return next((of for of, known in _FORMATS.items() if known <= keys), None)
+    return None
 
 
 def suite_of(cases: Sequence[Case]) -> Suite:
@@ -618,7 +637,7 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
     for name in dict.fromkeys(line.tools):
         if line.tools.count(name) > 1:
             yield f"tools: {name!r} is declared twice"
-    if expect.terminates is None and not outcome:
+    if expect.terminates is None and line.rung is not None:
         yield "expect.terminates must be true or false"
     if expect.reject is False:
         yield "expect.reject, when given, is true"

@@ -14,11 +14,13 @@ class LabError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one file. `line` counts physical lines from 1; 0 means the file as a whole."""
+    """One thing wrong in one file. `line` counts physical lines from 1; 0 means the file as a whole. A `warning` is of
+    what holds, and is likely not what was meant."""
 
     file: str
     line: int
     message: str
+    warning: bool = False
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file

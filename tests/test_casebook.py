@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from agentbench_lab import casebook
+from agentbench_lab import casebook, tables
 from agentbench_lab.cases import load_suite
 from agentbench_lab.errors import LabError
+from agentbench_lab.results.schema import completed
 from agentbench_lab.running.runner import evaluate
 
 
@@ -100,3 +102,31 @@ def test_a_work_folder_is_shown_with_its_files_and_what_a_call_changed(tmp_path:
     assert all(path in shown for path in opened.world.spec.files)  # type: ignore[attr-defined]
     told = str(casebook.steps(run, "repair-median"))
     assert "created" in told and "made.txt" in told
+
+
+def test_the_dialogue_of_a_trial_is_shown_with_how_it_ended() -> None:
+    """Both sides of a conversation, turn by turn; a case without one says that nothing was said."""
+    opened = casebook.open_case("support", "exchange-size")
+    shown = casebook.said(casebook.carry_out(opened), "exchange-size")
+    who = [row[0] for row in shown.rows]
+    assert who == ["user, turn 1", "assistant"]
+    assert "GLOVE-L" in shown.rows[1][1] and opened.case.task.request == shown.rows[0][1]
+    assert shown.notes == ["1 turn of the agent, ended by no_words"]
+    silent = casebook.carry_out(casebook.open_case("wide", "wide-02-a"))
+    assert casebook.said(silent, "wide-02-a").rows[0][0] == "nothing was said"
+
+
+def test_a_trial_in_full_has_the_rules_and_the_users_part() -> None:
+    """What `show` prints and its JSON has; a run from before these columns shows the rest."""
+    run = casebook.carry_out(casebook.open_case("support", "cancel-shipped"))
+    (one,) = tables.looked(run, case="cancel-shipped")
+    case = casebook.open_case("support", "cancel-shipped").case
+    assert case.user is not None
+    assert one["asked"]["policy"] == case.task.policy
+    assert one["asked"]["user"]["scenario"] == case.user.scenario
+    rows = dict(row for row in tables.trial(run, "cancel-shipped").rows if not isinstance(row, str))
+    assert case.task.policy.startswith(rows["policy"][:200])
+    assert case.user.scenario.startswith(rows["scenario"][:200]) and "line 1" in rows
+    older = msgspec.structs.replace(run, cases=completed("cases", run.cases.drop_columns(["policy", "user"])))
+    plain = dict(row for row in tables.trial(older, "cancel-shipped").rows if not isinstance(row, str))
+    assert "policy" not in plain and plain["request"] == rows["request"]

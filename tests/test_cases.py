@@ -325,6 +325,8 @@ def test_each_rule_between_keys_is_kept(keys: dict[str, Any], says: str) -> None
         {"rung": None, "group": "retail"},
         {"expect": REFUSE},
         {"expect": {"terminates": False, "refuse": True}},
+        {"rung": None, "group": "retail", "expect": {"refuse": True}},
+        {"rung": None, "group": "retail", "expect": {"calls": [{"name": "look", "input": {"what": "oak"}}]}},
         {"expect": {**REFUSE, "candidateResults": [{"name": "look", "input": {"what": "oak"}}]}},
         {"expect": _goal(proof=True), "trace": TRACE},
         {"expect": {**REFUSE, "reject": True}, "trace": TRACE},

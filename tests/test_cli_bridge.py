@@ -112,6 +112,34 @@ def test_a_trial_in_which_nothing_was_called_is_not_solved(here: Path) -> None:
     assert json.loads(done.stderr)["grade"]["outcome"] == "no_answer"
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_an_agent_is_told_its_task_as_it_connects(here: Path, mode: str) -> None:
+    """The request and the policy of the case, by the official client, in the handshakes of both eras."""
+    cases = [
+        line(world=DESK, policy="Cancel only what is pending."),
+        line(id="d", world=DESK, request="Stop W78"),
+    ]
+    (here / "desk.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cases), encoding="utf-8")
+    for case, policy, request in (
+        ("c", "The policy that you keep:\n\nCancel only", "Cancel W77"),
+        ("d", "", "Stop W78"),
+    ):
+        there = StdioServerParameters(
+            command=sys.executable,
+            args=command("bridge", "desk.jsonl", "--case", case, "--stdio")[1:],
+            env=environment(),
+            cwd=str(here),
+        )
+
+        async def work(there: StdioServerParameters = there) -> str | None:
+            async with Client(stdio_client(there), mode=mode) as client:
+                return client.instructions
+
+        told = asyncio.run(work())
+        assert told is not None and told.endswith(f"The task:\n\n{request}")
+        assert "`refuse`" in told and policy in told and ("policy" in told) is bool(policy)
+
+
 def test_many_trials_over_http(here: Path) -> None:
     """Two trials of two cases behind one server: each has its own token, ledger and grade."""
     asked = command(
@@ -185,6 +213,10 @@ def test_sigterm_on_stdio_still_writes_the_ledger(here: Path) -> None:
         ),
         (("--case", "cc", "--stdio"), "desk has no case 'cc' (did you mean 'c'?)"),
         (("--case", "c", "--http", "--trials", "0"), "--trials must be at least 1, not 0"),
+        (
+            ("--case", "c", "--stdio", "--max-tool-calls", "-1"),
+            "--max-tool-calls must be a whole number from 0, not -1",
+        ),
         (("--case", "c", "--http", "--port", "99999"), "--port must be 0 to 65535, not 99999"),
         (
             ("--case", "c", "--stdio", "--sandbox", "bubblewarp"),

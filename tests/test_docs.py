@@ -13,7 +13,8 @@ import pytest
 from agentbench_lab.cases import parse_cases, write_case_schema
 from agentbench_lab.results.schema import data_dictionary, write_data_dictionary
 
-from .doing import CASES
+from .doing import CASES, lab
+from .test_readme import blocks, python
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -120,3 +121,38 @@ def test_generated_pages_end_lines_alike(name: str) -> None:
     data = (DOCS / name).read_bytes()
     assert b"\r" not in data
     assert data.endswith(b"\n")
+
+
+def test_an_agentd_suite_runs_as_its_page_says(tmp_path: Path) -> None:
+    """The task and the lines of Python, as they stand on the page."""
+    page = (DOCS / "formats.md").read_text(encoding="utf-8").split("### Published rules")[1].split("\n###")[0]
+    (task,), (lines,) = blocks(page, "json"), blocks(page, "python")
+    (tmp_path / "tasks.jsonl").write_text(task, encoding="utf-8")
+    (tmp_path / "page.py").write_text(lines, encoding="utf-8")
+    done = python("page.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "[{'case_id': 'log', 'outcome': 'solved'}]\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            {"id": "a", "instruction": "Do it.", "grade": {"exact": "x"}},
+            "holds cases of agentd's harness; run them from Python: "
+            "evaluate(agentbench_lab.benchmarks.agentd.load_cases(FILE), DRIVER); see docs/formats.md, Published rules",
+        ),
+        (
+            {"id": "a", "question": [[]], "function": []},
+            "holds cases of the Berkeley Function Calling Leaderboard; run them from Python: "
+            "evaluate(agentbench_lab.benchmarks.bfcl_cases.load_cases(FILE), DRIVER); see docs/formats.md, Published rules",
+        ),
+    ],
+)
+def test_a_file_of_another_benchmark_says_how_it_is_run(
+    tmp_path: Path, line: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "tasks.jsonl").write_text(f"// theirs\n{json.dumps(line)}\n", encoding="utf-8")
+    done = lab("run", "tasks.jsonl", "--driver", "stub", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"error: tasks.jsonl: {said}\n")
+    checked = lab("lint", "tasks.jsonl", cwd=tmp_path)
+    assert checked.stdout == f"tasks.jsonl: {said}\n"

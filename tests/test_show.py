@@ -143,9 +143,10 @@ def test_the_list_says_how_many_and_what_is_not_in_it(run: Run) -> None:
     table = tables.trials(run, failed=True, most=3)
     assert len(table.rows) == 3
     assert table.notes[0] == f"3 of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"
-    assert (
-        table.notes[1]
-        == f"{run.card.counts.excluded} excluded trials are nobody's failures and not among them"
+    lost = next(row for row in run.trials.to_pylist() if row["excluded"] is not None)
+    assert table.notes[1] == (
+        f"{run.card.counts.excluded} excluded trials are no failure of the agent's and not among them; for example: "
+        f"{lost['case_id']} #{lost['trial']} ({lost['excluded_owner']}): {lost['excluded']}"
     )
     none = tables.trials(run, reason="zebra")
     assert none.rows == []

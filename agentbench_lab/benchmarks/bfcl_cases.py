@@ -43,16 +43,19 @@ def load_cases(question: str | Path, answers: str | Path | None = None) -> Suite
     a row that is not of the format.
     """
     path = Path(question)
+    data = read_bytes(path)
     category = re.sub(r"^BFCL_v\d+_", "", path.stem)
     if category not in CATEGORIES:
         raise LabError(
             f"{path}: category {category!r} is not judged by its calls{did_you_mean(category, CATEGORIES)}"
         )
-    rows = _rows(path)
+    rows = _rows(path, data)
     truths: list[tuple[int, Any]] = []
     if category not in UNANSWERED:
         key = Path(answers) if answers is not None else path.parent / "possible_answer" / path.name
-        truths = _rows(key)
+        answered = read_bytes(key)
+        truths = _rows(key, answered)
+        data += answered
         if len(truths) != len(rows):
             raise LabError(f"{key}: {len(truths)} answers for {len(rows)} questions of {path}")
     cases = []
@@ -66,13 +69,12 @@ def load_cases(question: str | Path, answers: str | Path | None = None) -> Suite
         if first.setdefault(cases[-1].id, line) != line:
             raise LabError(f"{path}:{line}: id {cases[-1].id!r} is on line {first[cases[-1].id]} already")
     name = path.stem
-    data = read_bytes(path) + (read_bytes(key) if truths else b"")
     return Suite(name, tuple(cases), hashlib.sha256(data).hexdigest(), path)
 
 
-def _rows(path: Path) -> list[tuple[int, Any]]:
+def _rows(path: Path, data: bytes) -> list[tuple[int, Any]]:
     found = []
-    for number, raw in enumerate(read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not raw.strip():
             continue
         try:

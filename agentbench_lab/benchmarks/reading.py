@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, did_you_mean
 
 
 def read_bytes(path: Path) -> bytes:
@@ -21,7 +21,11 @@ def read_bytes(path: Path) -> bytes:
     except IsADirectoryError:
         raise LabError(f"{path}: is a folder; name the file in it") from None
     except OSError as error:
-        raise LabError(f"{path}: cannot be read: {error.strerror}") from None
+        beside = (
+            path.parent.iterdir() if isinstance(error, FileNotFoundError) and path.parent.is_dir() else ()
+        )
+        hint = did_you_mean(path.name, [one.name for one in beside], most=0)
+        raise LabError(f"{path}: cannot be read: {error.strerror}{hint}") from None
 
 
 def read_json(path: Path, kind: Any = Any) -> Any:

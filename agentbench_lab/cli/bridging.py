@@ -68,6 +68,8 @@ def bridge(
         raise LabError(f"--port must be 0 to 65535, not {port}")
     if not 0 < call_timeout <= 86_400:
         raise LabError(f"--call-timeout must be seconds above 0, not {call_timeout:g}")
+    if max_tool_calls is not None and max_tool_calls < 0:
+        raise LabError(f"--max-tool-calls must be a whole number from 0, not {max_tool_calls}")
     if stdio and (trials > 1 or len(ids) > 1):
         raise LabError("--stdio serves one trial of one case; give --http for more")
     if ledger and not Path(ledger).absolute().parent.is_dir():
@@ -112,7 +114,7 @@ def _stdio(trial: Trial, wire: int, call_s: float, done: threading.Event) -> Non
 
     def serve() -> None:
         try:
-            serve_stdio(trial.toolbox, wire, call_s=call_s)
+            serve_stdio(trial.toolbox, wire, call_s=call_s, instructions=trial.instructions)
         except Exception as error:
             failed.append(error)
         finally:
@@ -137,7 +139,7 @@ def _http(trials: Sequence[Trial], port: int, file: str, call_s: float, done: th
         lines = []
         for trial in trials:
             # a path that says nothing: a case's id may tell what is expected
-            address = bridge.open(trial.toolbox, token=given)
+            address = bridge.open(trial.toolbox, token=given, instructions=trial.instructions)
             # a token that was given is known to whom it concerns
             token = {} if given else {"token": address.token}
             lines.append({"case": trial.case.id, "trial": trial.number, "url": address.url, **token})

@@ -25,13 +25,15 @@ def lint(suites: Sequence[str], world: str, sandbox: str) -> None:
     found = 0
     for suite in suites:
         problems = lint_suite(suite, world=world or None, sandbox=sandbox)
-        found += len(problems)
+        wrong = sum(not problem.warning for problem in problems)
+        found += wrong
         for problem in problems:
             say(str(problem))
-        if not problems:
+        if not wrong:
             from agentbench_lab.cases import load_suite
 
-            say(f"{suite}: {many(len(load_suite(suite).cases), 'case')}, no problem")
+            said = f", {many(len(problems), 'warning')}" if problems else ""
+            say(f"{suite}: {many(len(load_suite(suite).cases), 'case')}, no problem{said}")
     if found:
         raise LabError(many(found, "problem"))
 

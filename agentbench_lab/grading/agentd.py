@@ -37,10 +37,10 @@ def wrongs(
 ) -> Iterator[tuple[str, str | None]]:
     """Each part of the grade that is asked, in the harness's order, with what is wrong with it or None."""
     grade = asked.grade
+    rows = [row for row in evidence.ledger if not row.late]
     if not asked.conversation:
         yield from _said(grade, _text(transcript.answer))
         if "tool_calls" in grade:
-            rows = evidence.ledger
             calls = [Call(row.name, row.input if type(row.input) is dict else {}) for row in rows]
             yield "tool_calls", unmatched(grade["tool_calls"], calls)
     if "state" in grade or "state_absent" in grade:
@@ -55,7 +55,7 @@ def wrongs(
         yield "completed", None if ended else f"not completed: stopped by {transcript.stop}"
     if asked.expect.get("tool_call"):
         text = asked.expect["tool_call"]
-        seen = [f"{row.name} {canonical(row.input).decode()} {row.text}" for row in evidence.ledger]
+        seen = [f"{row.name} {canonical(row.input).decode()} {row.text}" for row in rows]
         yield "tool_call", None if any(text in each for each in seen) else f"no call tells of {text!r}"
 
 

@@ -31,8 +31,8 @@ def grade_original(case: Case, transcript: Transcript, evidence: Evidence) -> Gr
         expect = Expect(refuse=True, terminates=expect.terminates)
     invented = hallucinations(transcript.calls, evidence.problems)
     checks = [Check("hallucination", not invented, f"hallucinated {', '.join(invented)}" if invented else "")]
-    ended = expect.terminates is not True or transcript.terminated
-    if expect.terminates is True:
+    ended = expect.terminates is False or transcript.terminated
+    if expect.terminates is not False:
         checks.append(Check("terminated", ended, "" if ended else "the loop did not terminate"))
     wrong, outcome = _outcome(expect, transcript)
     checks.append(Check(expect.key, wrong is None, wrong or ""))

@@ -12,9 +12,10 @@ from agentbench_lab.cases import Call, Case
 from agentbench_lab.expect import BfclTruth
 from agentbench_lab.grading import agentd
 from agentbench_lab.grading.bfcl import Checker
-from agentbench_lab.grading.grade import STOPS, Check, Evidence, Grade, judged
+from agentbench_lab.grading.grade import STOPS, Check, Evidence, Grade, excluded, judged
 from agentbench_lab.grading.strict import invented_calls
 from agentbench_lab.transcripts import Transcript
+from agentbench_lab.worlds.seen import LOST
 
 _KEPT = 4096
 _compiled: dict[int, tuple[BfclTruth, Checker]] = {}
@@ -23,14 +24,18 @@ _compiled: dict[int, tuple[BfclTruth, Checker]] = {}
 
 def grade_published(case: Case, transcript: Transcript, evidence: Evidence) -> Grade:
     """Judge one trial by `expect.bfcl` or `expect.agentd`. A trial that ran out of time fails under both; an error of
-    the driver's or a spent budget fails under `bfcl`, while `agentd` looks at what was done before."""
+    the driver's or a spent budget fails under `bfcl`, while `agentd` looks at what was done before; where that is lost with
+    the process that ran the trial, its rule has nothing to decide on, and the trial is excluded."""
     expect, mode = case.expect, case.expect.mode
-    calls = tuple([Call(row.name, row.input) for row in evidence.ledger if type(row.input) is dict])
+    made = [row for row in evidence.ledger if not row.late]
+    calls = tuple([Call(row.name, row.input) for row in made if type(row.input) is dict])
     ends: tuple[str, ...] = STOPS
     if expect.bfcl is not None:
         checks = [_check("bfcl.calls", checker(expect.bfcl).wrong(calls))]
     else:
         assert expect.agentd is not None
+        if evidence.seen is not None and evidence.seen.lost and transcript.stop != "timeout":
+            return excluded(LOST, "environment")
         checks = [
             _check(f"agentd.{name}", wrong)
             for name, wrong in agentd.wrongs(expect.agentd, transcript, evidence)

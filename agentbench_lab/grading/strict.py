@@ -62,9 +62,9 @@ def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grad
         named = "false_success"
 
     ended = transcript.terminated and transcript.stop not in STOPS
-    if expect.terminates:
+    if expect.terminates is not False:
         checks.append(_check("terminated", None if ended else unended(transcript)))
-    if not ended and expect.terminates and named is None:
+    if not ended and expect.terminates is not False and named is None:
         named = transcript.stop if transcript.stop in STOPS else "budget"
 
     wrong, outcome = _outcome(expect, key, transcript)
@@ -92,7 +92,7 @@ def grade_strict(case: Case, transcript: Transcript, evidence: Evidence) -> Grad
     result_completed = completed
     if expect.result is not None:
         equal = transcript.result is not None and set(transcript.result) == set(expect.result)
-        result_completed = equal and not hallucinated and (ended or not expect.terminates)
+        result_completed = equal and not hallucinated and (ended or expect.terminates is False)
         checks.append(
             _RESULT_OK if equal else Check("result", False, _composed(transcript, expect), gates=False)
         )

@@ -279,7 +279,7 @@ def from_bench(file: BenchFile, *, name: str = "") -> Run:
 def _case(suite: str, scenario: str, expect: str) -> tuple[Any, ...]:
     """All that a file says of a scenario is its name and what it expects, so that is its digest, too."""
     known = digest({"expect": expect, "scenario": scenario})
-    return suite, scenario, suite, "", [], "", "", expect, "{}", None, None, None, known, 0
+    return suite, scenario, suite, "", [], "", "", expect, "{}", None, None, None, None, None, known, 0
 
 
 def _rows(

@@ -465,6 +465,8 @@ def _case_row(suite: str, case_id: str, case: SourceCase, line: int) -> tuple[An
         None,
         None,
         case.note,
+        None,
+        None,
         digest({"case_id": case_id, **msgspec.structs.asdict(case)}),
         line,
     )

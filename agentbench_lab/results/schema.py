@@ -79,6 +79,8 @@ CASES = pa.schema(
         _field("trace", _S, "the observed trace of a recognition case, as JSON"),
         _field("compose", _S, "how the expected result follows from the calls; documentation"),
         _field("note", _S, "why the case is there"),
+        _field("policy", _S, "the rules that the driver is given beside the request"),
+        _field("user", _S, "the simulated user of a conversation, whom no driver is shown, as JSON"),
         _field("digest", _S, "SHA-256 of the case's canonical JSON", null=False),
         _field("line", _I, "line of the case file", null=False),
     ]
@@ -271,7 +273,7 @@ def check(grain: str, found: pa.Table) -> None:
             raise ValueError(f"{grain}: {field.name} has nulls")
 
 
-LATER: dict[str, tuple[str, ...]] = {"attempts": ("workers",)}
+LATER: dict[str, tuple[str, ...]] = {"cases": ("policy", "user"), "attempts": ("workers",)}
 """Columns that came after the first version, which files written before lack."""
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Case, Suite
 from agentbench_lab.drivers.base import ended
+from agentbench_lab.drivers.chat_words import opening
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading import Grade
 from agentbench_lab.grading.heard import calls_of, claimed
@@ -48,6 +49,12 @@ class Trial:
         )
         own = case.task.limits.tool_calls
         self.toolbox = Toolbox(world.fork(), case.task.tools, tool_calls=tool_calls if own is None else own)
+
+    @property
+    def instructions(self) -> str:
+        """The task in the words that a chat model is given: how a task is ended, the policy, the request."""
+        *system, request = opening(self._task, self.toolbox.tools, schema=False)
+        return "\n\n".join([*(said["content"] for said in system), "The task:", request["content"]])
 
     def end(self, *, grading: bool = True, strictness: str = "strict") -> Ended:
         """Close the toolbox, judge what its ledger says, and give back what the world holds."""

@@ -17,7 +17,7 @@ from agentbench_lab.cases import Call, Case, ExpectedCall, Suite, load_suite
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest
 from agentbench_lab.grading import Evidence, grade
 from agentbench_lab.running.asked import check_sandboxes, level_asked
-from agentbench_lab.running.lint_outcomes import outcome_problems
+from agentbench_lab.running.lint_outcomes import Warns, outcome_problems
 from agentbench_lab.running.mutants import changed_call, filled, other_text
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import same
@@ -61,7 +61,9 @@ def lint_cases(
             problems.append(Problem(case.file, case.line, message))
             continue
         texts = dict.fromkeys(_case(case, of_case))
-        problems += [Problem(case.file, case.line, f"{case.id}: {text}") for text in texts]
+        problems += [
+            Problem(case.file, case.line, f"{case.id}: {text}", isinstance(text, Warns)) for text in texts
+        ]
     # a world that several cases share is at fault once
     return tuple(dict.fromkeys(problems))
 
@@ -260,5 +262,5 @@ def _mutants(case: Case, reference: Transcript) -> Iterator[tuple[str, Transcrip
         yield "reject", replace(reject=False)
     if expect.refuse:
         yield "refuse", replace(refused=False)
-    if expect.terminates:
+    if expect.terminates is not False:
         yield "terminates", replace(terminated=False)

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from agentbench_lab.cases import Call, Case, Expect
 from agentbench_lab.errors import did_you_mean
 from agentbench_lab.expect import ExpectedAnswer, form_of
+from agentbench_lab.expect_work import ExpectedFile, ExpectedOutput, texts
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.paths import ABSENT, Change, Path, join, look, split
 from agentbench_lab.running.mutants import changed_call, filled, replaced
@@ -22,7 +23,7 @@ from agentbench_lab.transcripts import Transcript
 from agentbench_lab.values import plain
 from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.seen import Seen, StateSeen
-from agentbench_lab.worlds.seen_work import FileSeen, blob
+from agentbench_lab.worlds.seen_work import Blob, FileSeen, blob
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox, World
 
 _END = {"state": "state", "files": "files", "command": "end of the command"}
@@ -63,6 +64,36 @@ def outcome_problems(case: Case, world: World) -> Iterator[str]:
     for what, graded in _mutants(case, world, reference, evidence):
         if graded.solved:
             yield f"gold self-test: {what} still passes"
+    yield from _lax(case, evidence)
+
+
+class Warns(str):
+    """What lint says of something that holds, and is likely not what was meant."""
+
+
+def _lax(case: Case, evidence: Evidence) -> Iterator[str]:
+    """Texts that are expected somewhere, and are a whole line of the reference's: a longer line would pass as well."""
+    found = evidence.seen.work if evidence.seen is not None else None
+    if found is None:
+        return
+    places: list[tuple[str, ExpectedFile | ExpectedOutput | None, Blob | None]] = [
+        (f"files.{path}", expected, found.files[path].blob)
+        for path, expected in (case.expect.files or {}).items()
+    ]
+    if case.expect.command is not None and found.command is not None:
+        for stream in ("stdout", "stderr"):
+            places.append(
+                (f"command.{stream}", getattr(case.expect.command, stream), getattr(found.command, stream))
+            )
+    for where, expected, kept in places:
+        lines = kept.data.decode(errors="replace").splitlines() if kept is not None else ()
+        given = () if expected is None or expected.exact is not None else expected.contains
+        for text in texts(given):
+            if text in lines:
+                yield Warns(
+                    f"warning: expect.{where}.contains: {text!r} is a whole line of the reference's, and {text + '1'!r} "
+                    "would pass too; write `line` for a whole line"
+                )
 
 
 def reference_calls(case: Case) -> tuple[Call, ...]:
@@ -369,4 +400,4 @@ def _forms(value: Any, path: Path, *, itself: bool = False) -> Iterator[Path]:
             yield from _forms(item, (*path, str(at)), itself=True)
 
 
-__all__ = ["outcome_problems"]
+__all__ = ["Warns", "outcome_problems"]

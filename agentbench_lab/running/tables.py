@@ -34,6 +34,8 @@ def cases_table(cases: Sequence[tuple[Case, World]]) -> pa.Table:
                 _json(case.task.trace) if case.task.trace else None,
                 case.compose or None,
                 case.note or None,
+                case.task.policy or None,
+                _json(case.user) if case.user is not None else None,
                 case.digest,
                 case.line,
             )

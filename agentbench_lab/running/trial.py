@@ -515,7 +515,7 @@ def collect(
         ),
         task.goals,
         seen=Seen(lost=True)
-        if lost and (case.expect.of_work or case.expect.of_state)
+        if lost and (case.expect.of_work or case.expect.of_state or case.expect.agentd is not None)
         else toolbox.seen(case.expect),
         fault=toolbox.fault,
     )

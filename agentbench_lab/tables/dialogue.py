@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agentbench_lab.users import User
+
 MESSAGE, MESSAGES = 1500, 6000
 """Signs of one message, and of all that are shown of a trial."""
 _POLICIES, _POLICY = ("system", "developer"), 300  # what every trial begins with says nothing of this one
@@ -16,6 +18,21 @@ def dialogue(messages: Sequence[Any], *, turns: bool = False) -> list[tuple[str,
     """Who said what, bounded, and it says so. With `turns` the user's messages are numbered."""
     told = [message(each, number) for number, each in enumerate(messages, 1)]
     return list(_bounded(_numbered(told) if turns else told))
+
+
+def about_user(user: User) -> Iterator[Sequence[str]]:
+    """The scenario of a simulated user, and its lines with what each waits for."""
+    if user.scenario:
+        yield ["scenario", user.scenario]
+    for number, line in enumerate(user.script, start=1):
+        if isinstance(line, str):
+            yield [f"line {number}", line]
+            continue
+        when = line.when
+        waits = [f"contains {text!r}" for text in when.texts]
+        waits += [f"fits {when.regex!r}"] if when.regex is not None else []
+        waits += [f"is turn {when.turn}"] if when.turn is not None else []
+        yield [f"line {number}", f"{line.say} (when the agent's turn {' and '.join(waits)})"]
 
 
 def _numbered(told: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

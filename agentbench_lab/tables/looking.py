@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.tables.dialogue import dialogue
+from agentbench_lab.tables.dialogue import about_user, dialogue
 from agentbench_lab.tables.table import Table, short
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def _looked(
             "request": case["request"],
             "tools": case["tools"],
             "trace": None if case["trace"] is None else json.loads(case["trace"]),
+            "policy": case["policy"],
+            "user": None if case["user"] is None else json.loads(case["user"]),
         },
         "expected": json.loads(case["expectation"]),
         "called": None if produced is None else list(msgspec.to_builtins(produced.calls)),
@@ -201,11 +203,23 @@ def trials(
     counts = run.card.counts
     notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
     if failed and counts.excluded:
-        notes.append(f"{counts.excluded} excluded trials are nobody's failures and not among them")
+        many = "1 excluded trial is" if counts.excluded == 1 else f"{counts.excluded} excluded trials are"
+        notes.append(f"{many} no failure of the agent's and not among them; for example: {_excluded(run)}")
     if reason and not found:
         stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
         notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")
     return Table("Trials", columns, rows, notes)
+
+
+def _excluded(run: Run) -> str:
+    """The first excluded trial: which it is, whose fault that was, and why."""
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics import frame
+
+    one = frame(run.trials).filter(pl.col("excluded").is_not_null()).row(0, named=True)
+    owner = one["excluded_owner"] or "no owner said"
+    return f"{one['case_id']} #{one['trial']} ({owner}): {short(one['excluded'], _LONGEST)}"
 
 
 def trial(run: Run, case_id: str, arm: str = "", trial: int = 1, *, suite: str = "") -> Table:
@@ -270,15 +284,21 @@ def _arm(one: Mapping[str, Any]) -> str:
 
 _LONGEST = 600
 """Signs of a value that are shown in full before it is cut; `looked` has all of it."""
+_POLICY = 300
+"""The same of a policy, which many trials have in common."""
 
 
 def _told(one: Mapping[str, Any], label: str, *, said: bool = True) -> Table:
     """One trial as a table of two columns."""
     rows: list[Sequence[str] | str] = ["asked"]
     rows.append(["request", short(one["asked"]["request"], _LONGEST) or "not in the file"])
+    if one["asked"]["policy"]:
+        rows.append(["policy", short(one["asked"]["policy"], _POLICY)])
     if one["asked"]["tools"]:
         rows.append(["tools", ", ".join(one["asked"]["tools"])])
     rows += [[f"trace {n}", _called(call)] for n, call in enumerate(one["asked"]["trace"] or (), start=1)]
+    if one["asked"]["user"]:
+        rows += ["the simulated user, of whom the driver knows nothing", *_user(one["asked"]["user"])]
     rows.append("expected")
     for name, value in one["expected"].items():
         calls = value if name in ("calls", "candidateResults") and value else None
@@ -302,6 +322,15 @@ def _told(one: Mapping[str, Any], label: str, *, said: bool = True) -> Table:
     return Table(
         f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
     )
+
+
+def _user(user: Mapping[str, Any]) -> Iterator[Sequence[str]]:
+    """The simulated user, as far as a line has room."""
+    import msgspec
+
+    from agentbench_lab.users import User
+
+    yield from ([name, short(text, _LONGEST)] for name, text in about_user(msgspec.convert(user, User)))
 
 
 def _talked(talk: Mapping[str, Any]) -> Iterator[Sequence[str]]:

@@ -30,14 +30,16 @@ class BindingProblem(Struct, frozen=True):
 
 
 class Parameter(Struct, frozen=True):
-    """One argument of a tool: the key that dispatch reads, the kind of thing it names, whether it must be given, and
-    the JSON Schema of its value (None is any text)."""
+    """One argument of a tool: the key that dispatch reads, the kind of thing it names, whether it must be given, the
+    JSON Schema of its value (None is any text), and whether a blank text is a value like any other. It is not where
+    the argument names something, as in the ladder's own registry: a blank names nothing, and counts as not given."""
 
     name: str
     kind: str
     required: bool = False
     note: str = ""
     schema: dict[str, Any] | None = None
+    blank: bool = False
 
 
 class Precondition(Struct, frozen=True, omit_defaults=True):
@@ -188,9 +190,9 @@ class Registry(Struct, frozen=True, dict=True):
             found.append(BindingProblem("undeclared", name))
         found += [BindingProblem("unknown-arg", f"{name}.{key}") for key in given if key not in accepted]
         found += [
-            BindingProblem("missing-arg", f"{name}.{key}")
-            for key in capability.required
-            if not present(given.get(key))
+            BindingProblem("missing-arg", f"{name}.{p.name}")
+            for p in capability.parameters
+            if p.required and not (present(given.get(p.name)) or (p.blank and given.get(p.name) is not None))
         ]
         found += [
             BindingProblem("missing-arg", f"{name} needs one of {'|'.join(group)}")

@@ -39,6 +39,10 @@ CALL_S = 120.0
 IDLE_S = 600.0
 """Seconds without a request or an open stream after which a session ends whose agent has left without a word; those of
 a trial end with it."""
+HEAD_S = 10.0
+"""Seconds after which a connection is closed whose request has not got as far as its body."""
+MOST_SESSIONS = 500
+"""Sessions that a trial has open at most; one more ends its oldest."""
 START_S = 30.0
 SHUT_S = 5.0
 _TRIAL = "agentbench_lab.trial"
@@ -49,10 +53,12 @@ class Served:
     """A toolbox, and the queue before it: calls of one trial run one after the other, in threads beside the server's.
 
     A call that has begun is carried out, whoever still waits for it; one that has not when its agent leaves is dropped.
+    `instructions` is what an agent is told as it connects: its task, where nothing else tells it.
     """
 
-    def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S) -> None:
+    def __init__(self, toolbox: Toolbox, *, call_s: float = CALL_S, instructions: str = "") -> None:
         self.toolbox = toolbox
+        self.instructions = instructions
         self.call_s = call_s
         self._turn = threading.Lock()
         self._limiter: anyio.CapacityLimiter | None = None
@@ -119,7 +125,15 @@ def server(find: Callable[[ServerRequestContext[Any, Any]], Served]) -> Server[A
         # no argument of ours travels in a header; without this the SDK lists all tools at every call
         get_tool_input_schema=lambda name: None,
     )
-    made.middleware.append(malformed)
+
+    async def instructed(ctx: ServerRequestContext[Any, Any], call_next: Any) -> Any:
+        """The handshakes of both eras say what this trial's agent is to do; the SDK has one text for all."""
+        answer = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and (said := find(ctx).instructions):
+            return {**answer, "instructions": said}
+        return answer
+
+    made.middleware += [malformed, instructed]
     return made
 
 
@@ -146,13 +160,16 @@ def take_stdout() -> int:
     return wire
 
 
-def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S) -> None:
-    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends."""
+def serve_stdio(toolbox: Toolbox, wire: int, *, call_s: float = CALL_S, instructions: str = "") -> None:
+    """Serve one trial on stdin and the descriptor `wire` (of `take_stdout`), until stdin ends.
+
+    `instructions` is what its agent is told as it connects.
+    """
     needs_sdk("the bridge")
     import anyio
     from mcp.server.stdio import stdio_server
 
-    served = Served(toolbox, call_s=call_s)
+    served = Served(toolbox, call_s=call_s, instructions=instructions)
 
     async def serve() -> None:
         made = server(lambda ctx: served)
@@ -193,8 +210,11 @@ class HttpBridge:
     started once, and a trial costs an entry in a table. Port 0 takes a free one.
     """
 
-    def __init__(self, *, port: int = 0, call_s: float = CALL_S, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, *, port: int = 0, call_s: float = CALL_S, idle_s: float = IDLE_S, head_s: float = HEAD_S
+    ) -> None:
         self._wanted = port
+        self._head_s = head_s
         self._call_s = call_s
         self._idle_s = idle_s
         self._gate: _Gate | None = None
@@ -227,6 +247,7 @@ class HttpBridge:
         self._gate = _Gate(self._served, self.port, self._idle_s)
         config = uvicorn.Config(
             self._gate,
+            http=_bounded(self._head_s),
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -244,8 +265,18 @@ class HttpBridge:
                 raise LabError("the MCP server did not start")
             time.sleep(0.005)
 
-    def open(self, toolbox: Toolbox, *, path: str = "", token: str = "", in_url: bool = False) -> Address:
+    def open(
+        self,
+        toolbox: Toolbox,
+        *,
+        path: str = "",
+        token: str = "",
+        in_url: bool = False,
+        instructions: str = "",
+    ) -> Address:
         """Serve a toolbox under `path` (default a random one) to whoever has the token (default a new one).
+
+        `instructions` is what its agent is told as it connects.
 
         With `in_url` the token may also come as `?token=...`, for a client that takes a URL and no header.
         """
@@ -253,7 +284,11 @@ class HttpBridge:
         if path in self._served:
             raise ValueError(f"{path} is served already")
         token = token or secrets.token_urlsafe(32)
-        self._served[path] = (token, Served(toolbox, call_s=self._call_s), in_url)
+        self._served[path] = (
+            token,
+            Served(toolbox, call_s=self._call_s, instructions=instructions),
+            in_url,
+        )
         return Address(f"http://{HOST}:{self.port}{path}", token)
 
     def shut(self, address: Address) -> None:
@@ -269,6 +304,47 @@ class HttpBridge:
         if self._thread is not None:
             self._thread.join(SHUT_S)
         self._served.clear()
+
+
+def _bounded(head_s: float) -> type[asyncio.Protocol]:
+    """The protocol of a connection, with bounds for who has shown no token yet: a head of 64 KiB, within `head_s` seconds
+    (uvicorn's own waits for ever)."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Bounded(H11Protocol):
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._late = self.loop.call_later(head_s, self._close)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._answering:
+                self._in_time()
+            elif self._late is None:
+                self._late = self.loop.call_later(head_s, self._close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._in_time()
+            super().connection_lost(exc)
+
+        @property
+        def _answering(self) -> bool:
+            cycle: Any = self.cycle  # None before the first request
+            return cycle is not None and not cycle.response_complete
+
+        def _in_time(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def _close(self) -> None:
+            self._late = None
+            if not self._answering:
+                self.transport.close()
+
+    return Bounded
 
 
 class _Gate:
@@ -288,7 +364,8 @@ class _Gate:
         self._manager = StreamableHTTPSessionManager(
             server(_of_request), json_response=True, session_idle_timeout=idle_s
         )
-        self._sessions: dict[str, set[bytes]] = {}
+        # of each path, in the order in which they were begun
+        self._sessions: dict[str, dict[bytes, None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def shut(self, path: str) -> None:
@@ -304,7 +381,12 @@ class _Gate:
             pass
 
     async def _end(self, path: str) -> None:
-        """Ask the SDK to end each session that was begun on a path, as its client would."""
+        """End each session that was begun on a path."""
+        for session in self._sessions.pop(path, ()):
+            await self._end_one(path, session)
+
+    async def _end_one(self, path: str, session: bytes) -> None:
+        """Ask the SDK to end a session, as its client would; one that has ended already is not found."""
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -312,17 +394,16 @@ class _Gate:
         async def send(message: MutableMapping[str, Any]) -> None:
             pass
 
-        for session in self._sessions.pop(path, ()):
-            scope = {
-                "type": "http",
-                "http_version": "1.1",
-                "method": "DELETE",
-                "path": path,
-                "query_string": b"",
-                "headers": [(_SESSION, session)],
-                "user": _owner(path),
-            }
-            await self._manager.handle_request(scope, receive, send)
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "DELETE",
+            "path": path,
+            "query_string": b"",
+            "headers": [(_SESSION, session)],
+            "user": _owner(path),
+        }
+        await self._manager.handle_request(scope, receive, send)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -358,11 +439,22 @@ class _Gate:
 
         async def noted(message: Any) -> None:
             if message["type"] == "http.response.start":
-                names = {value for name, value in message.get("headers", ()) if name.lower() == _SESSION}
-                self._sessions.setdefault(path, set()).update(names)
+                mine = self._sessions.setdefault(path, {})
+                mine.update(
+                    dict.fromkeys(
+                        value for name, value in message.get("headers", ()) if name.lower() == _SESSION
+                    )
+                )
             await send(message)
 
         await self._manager.handle_request({**scope, _TRIAL: found[1], "user": _owner(path)}, receive, noted)
+        mine = self._sessions.get(path, {})
+        if scope["method"] == "DELETE":
+            mine.pop(request.headers.get(_SESSION.decode(), "").encode(), None)
+        while len(mine) > MOST_SESSIONS:
+            oldest = next(iter(mine))
+            del mine[oldest]
+            await self._end_one(path, oldest)
         if path not in self._served:  # it was shut while this was under way
             await self._end(path)
 

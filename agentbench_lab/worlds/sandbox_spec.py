@@ -106,7 +106,7 @@ TOOLS = {
         "Run a shell command in the work folder. Each call is a new shell: the folder is kept, variables and background "
         "processes are not. There is no network.",
         (
-            Parameter("command", "Command", True, "what to run, as one would type it"),
+            Parameter("command", "Command", True, "what to run, as one would type it", blank=True),
             Parameter(
                 "timeout_s",
                 "Seconds",
@@ -121,7 +121,7 @@ TOOLS = {
         "Read a file",
         f"Read a text file of the work folder, at most {READ_LIMIT} bytes.",
         (
-            Parameter("path", "Path", True, "relative to the work folder"),
+            Parameter("path", "Path", True, "relative to the work folder", blank=True),
             Parameter(
                 "line",
                 "Line",
@@ -136,8 +136,7 @@ TOOLS = {
         "Write a file",
         "Write a text file of the work folder, in place of the one that is there; folders above it are made.",
         (
-            Parameter("path", "Path", True, "relative to the work folder"),
-            # not required: a required text that is blank would count as missing, and files may be
+            Parameter("path", "Path", True, "relative to the work folder", blank=True),
             Parameter("content", "Text", note="all of its text; nothing when left out"),
         ),
         read_only=False,

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Expect
+from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
@@ -25,6 +26,8 @@ INPUT_LIMIT = 100_000
 """Bytes of JSON that the arguments of a call may have."""
 TEXT_LIMIT = 8_000
 """Characters of an observation's text that an agent is shown and the ledger keeps."""
+TOO_LATE = "the task has ended"
+"""What is said to a call that comes after a control tool."""
 CLOSING_S = 1.0
 """Seconds for which the end of a trial waits for a call that is under way."""
 
@@ -110,6 +113,11 @@ class LedgerRow(Struct, frozen=True, gc=False, omit_defaults=True):
     def found_nothing(self) -> bool:
         """Whether the call failed, or came back with nothing."""
         return self.status != "ok" or (self.empty if self.empty is not None else not self.value)
+
+    @property
+    def late(self) -> bool:
+        """Whether it came after what had ended the task, and was not run."""
+        return self.status == "protocol_error" and self.text == TOO_LATE
 
 
 _write_row = msgspec.json.Encoder().encode
@@ -256,7 +264,7 @@ class Toolbox:
             try:
                 close()
             except Exception as error:
-                self.fault = self.fault or f"the world cannot be closed: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to close", error)
 
     def seen(self, expect: Expect) -> Seen | None:
         """What the grade reads off the world; a world that fails here is at fault like one that fails at a call.
@@ -270,7 +278,7 @@ class Toolbox:
             try:
                 found = self._world.seen(expect)
             except Exception as error:
-                self.fault = f"the world cannot be read: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to be read", error)
                 found = None
             self._looked = expect, found
             return found
@@ -299,11 +307,7 @@ class Toolbox:
             row, value = self._run(name, arguments)
         except BaseException:
             # the trial is ended from outside while a tool runs: what it did so far has happened
-            try:
-                kept = plain(arguments)
-            except NotJson:
-                kept = described(arguments, TEXT_LIMIT)
-            self._keep(LedgerRow(name, kept, "protocol_error", text="the call was cut short"))
+            self._keep(LedgerRow(name, _noted(arguments), "protocol_error", text="the call was cut short"))
             raise
         self._keep(row)
         return Observation(row.status, row.text, plain(value))
@@ -315,7 +319,7 @@ class Toolbox:
             try:
                 return world.snapshot(), tuple(self._rows)
             except Exception as error:
-                self.fault = f"the world cannot be put by: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+                self._at_fault("the world failed to be put by", error)
                 raise
 
     def restore(self, snapshot: bytes, ledger: Sequence[LedgerRow]) -> None:
@@ -324,7 +328,7 @@ class Toolbox:
         try:
             world.restore(snapshot)
         except Exception as error:
-            self.fault = f"the world cannot be put back: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            self._at_fault("the world failed to be put back", error)
             raise
         self._rows.extend(ledger)
 
@@ -334,6 +338,11 @@ class Toolbox:
     def turn(self) -> AbstractContextManager[None]:
         """The turn of whoever has this toolbox, among workers side by side; nobody else's is waited for here."""
         return nullcontext()
+
+    def _at_fault(self, what: str, error: Exception) -> None:
+        """Note what the world did wrong; what comes after it follows from the first. An error of ours says all."""
+        named = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
+        self.fault = self.fault or f"{what}: {named}{error}"[:TEXT_LIMIT]
 
     def desk(self, worker: int, names: Sequence[str] | None = None, *, rounds: Rounds | None = None) -> Desk:
         """A view on this toolbox for one of several workers: see Desk. `names` are the tools it is given (None: all)."""
@@ -348,7 +357,7 @@ class Toolbox:
         try:
             ran = self._world.run(name, arguments)
         except Exception as error:
-            self.fault = f"the world failed at {name}: {type(error).__name__}: {error}"[:TEXT_LIMIT]
+            self._at_fault(f"the world failed at {name}", error)
             return LedgerRow(name, arguments, "protocol_error", text="the tool could not be run"), None
         changes = not capability.read_only and (ran.diff is None or bool(ran.diff))
         if ran.error is not None:
@@ -376,7 +385,7 @@ class Toolbox:
             return LedgerRow(name, described(input, TEXT_LIMIT), "malformed", text=f"arguments: {error}")
         if _size(arguments) > INPUT_LIMIT:
             text = f"arguments: more than {INPUT_LIMIT} bytes"
-            return LedgerRow(name, described(arguments, 200), "malformed", text=text)
+            return LedgerRow(name, _noted(arguments), "malformed", text=text)
         problems = self._registry.problems(name, arguments, self._declared)
         if problems:
             outside = any(problem.reason in ("unknown-tool", "undeclared") for problem in problems)
@@ -394,10 +403,10 @@ class Toolbox:
 
     def _too_late(self, name: str, input: Any) -> Observation:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
-        text = "the task has ended"
         if name not in _CONTROL or name in self._declared:
-            self._keep(LedgerRow(name, described(input, TEXT_LIMIT), "protocol_error", text=text))
-        return Observation("protocol_error", text)
+            arguments = _noted({} if input is None else input)
+            self._keep(LedgerRow(name, arguments, "protocol_error", text=TOO_LATE))
+        return Observation("protocol_error", TOO_LATE)
 
     def _control(self, name: str, input: Any) -> Observation:
         try:
@@ -512,6 +521,16 @@ def _named(name: Any) -> str:
     if type(name) is not str:
         return f"«{described(name, 200)}»"
     return name if name.isascii() and len(name) <= 200 else name.encode(errors="replace").decode()[:200]
+
+
+def _noted(arguments: Any) -> Any:
+    """The arguments of a call that was not run, for the ledger: as they are, the beginning of their JSON where they are
+    too long, and how they look where they are no JSON value."""
+    try:
+        kept = plain(arguments)
+    except NotJson:
+        return described(arguments, TEXT_LIMIT)
+    return kept if _size(kept) <= INPUT_LIMIT else canonical(kept)[:200].decode(errors="ignore")
 
 
 def described(value: Any, most: int) -> str:

@@ -20,6 +20,7 @@ def test_the_most_frequent_trouble_comes_first_and_a_plain_end_is_none() -> None
                 "out of time after 1 s",
                 "no",
             ],
+            "excluded": pl.Series([None] * 5, dtype=pl.String),
         }
     )
     assert metrics.troubles(trials).rows() == [
@@ -30,3 +31,5 @@ def test_the_most_frequent_trouble_comes_first_and_a_plain_end_is_none() -> None
     done = trials.with_columns(pl.lit("done").alias("stop"))
     assert metrics.troubles(done).is_empty()
     assert metrics.troubles(trials.clear()).is_empty()
+    lost = done.with_columns(pl.lit("the world failed at look").alias("excluded")).head(2)
+    assert metrics.troubles(lost).rows() == [("a", "once", "excluded", "the world failed at look", 2)]

@@ -292,3 +292,18 @@ def test_damage_is_judged_or_one_clear_line(kind: str, data: st.DataObject) -> N
 def test_much_damage_is_judged_or_one_clear_line(kind: str, data: st.DataObject) -> None:
     document = data.draw(damaged(KINDS[kind][0]))
     judged_or_refused(kind, document, data.draw(st.sampled_from(ODD)))
+
+
+@pytest.mark.parametrize("load", [agentd.load_cases, bfcl_cases.load_cases])
+def test_a_file_that_is_not_there_is_said_to_be_missing(
+    tmp_path: Path, load: Callable[[Path], Suite]
+) -> None:
+    """And not to be of a category that nobody judges; the file beside it that was meant is named."""
+    (tmp_path / "BFCL_v4_multiple.json").write_text("", encoding="utf-8")
+    for name, hint in (
+        ("BFCL_v4_multipel.json", " (did you mean 'BFCL_v4_multiple.json'?)"),
+        ("zz.jsonl", ""),
+    ):
+        with pytest.raises(LabError) as caught:
+            load(tmp_path / name)
+        assert str(caught.value) == f"{tmp_path / name}: cannot be read: No such file or directory{hint}"

@@ -139,3 +139,23 @@ def test_the_legacy_cases_are_refused_for_their_rungs(tmct: Path) -> None:
 
     with pytest.raises(ProblemsError, match="unknown rung 'A0'"):
         load_suite(tmct / "cases.legacy-A0-C2.e10f76b3.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("corner", "name", "input", "declared"),
+    [
+        ("hall blank", "tmct_describe", {"symbol": "  "}, ["tmct_describe"]),
+        ("hall search decorator only", "tmct_search", {"decorator": "x"}, ["tmct_search"]),
+        ("hall 0", "tmct_describe", {"symbol": 0}, ["tmct_describe"]),
+        ("hall null val", "tmct_describe", {"zz": None}, []),
+        ("hall array input", "tmct_describe", ["Widget"], ["tmct_describe"]),
+    ],
+)
+def test_what_counts_as_given_is_what_the_original_was_seen_to_count(
+    tmct: Path, corner: str, name: str, input: Any, declared: list[str]
+) -> None:
+    """A blank text is an argument that was not given, and 0 is one that was: as its own check answered."""
+    lines = (tmct / "reference" / "grader_corner_cases.txt").read_text(encoding="utf-8").split("\n")
+    (said,) = [line.removeprefix(f"{corner} ") for line in lines if line.startswith(f"{corner} [")]
+    found = REGISTRY.problems(name, input, declared)
+    assert [{"reason": each.reason, "detail": each.detail} for each in found] == json.loads(said)

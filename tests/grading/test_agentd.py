@@ -21,7 +21,12 @@ from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.seen import Seen
 from agentbench_lab.worlds.seen_work import KEPT, CommandSeen, FileSeen, WorkSeen, blob
+from agentbench_lab.worlds.statestore import StateWorld
 from agentbench_lab.worlds.toolbox import Toolbox
+
+from ..states import STATE, TOOLS
+
+DESK = {"kind": "state", "state": STATE, "tools": TOOLS}
 
 
 @pytest.mark.parametrize(
@@ -338,3 +343,15 @@ def test_tools_of_a_folder_keep_the_names_and_arguments_of_the_task(tmp_path: Pa
     finally:
         box.close()
         box.release()
+
+
+def test_a_call_after_the_end_does_not_count() -> None:
+    """The agent has answered; what it calls then was not run, and no published rule takes it for a call."""
+    grade = {"tool_calls": {"name": "get", "args": {"id": "W77"}}}
+    for before in (True, False):
+        box = Toolbox(StateWorld.of(DESK, name="desk"), ["get"])
+        for name in ("get", "answer") if before else ("answer", "get"):
+            box.call(name, {"id": "W77"} if name == "get" else {"value": "x"})
+        seen = Evidence(box.close())
+        said = dict(wrongs(AgentdGrade(grade), Transcript(answer="x"), seen))
+        assert (said["tool_calls"] is None) is before

@@ -456,3 +456,16 @@ def test_a_call_outside_the_declared_set_is_a_hallucination_claimed_or_not(made:
     toolbox = Toolbox(Garden(), LOOK.task.tools)
     statuses = {toolbox.call(one.name, one.input).status for one in made}
     assert judge(LOOK, made).hallucinated is bool(statuses & {"undeclared", "malformed"})
+
+
+@pytest.mark.parametrize("strictness", STRICTNESSES)
+@pytest.mark.parametrize("keys", [{}, {"terminates": True}, {"terminates": False}])
+def test_outside_the_ladder_a_loop_has_to_end_unless_its_case_says_otherwise(
+    keys: dict[str, Any], strictness: str
+) -> None:
+    """A suite of groups need not say `terminates`; left out, it is true."""
+    one = case(rung=None, group="mine", expect={"refuse": True, **keys})
+    assert one.taxonomy == "ladder"
+    for ended in (True, False):
+        verdict = grade(one, Transcript(refused=True, terminated=ended), Evidence(), strictness=strictness)
+        assert verdict.solved is (ended or keys.get("terminates") is False)

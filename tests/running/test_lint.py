@@ -311,3 +311,10 @@ def test_a_world_that_is_given_and_missing_is_one_line(tmp_path: Path) -> None:
     assert [problem.message for problem in found] == [
         f"{tmp_path}/worlds/tinny.json: no such world file (did you mean 'tiny.json'?)"
     ]
+
+
+def test_a_suite_of_groups_need_not_say_that_its_loops_end() -> None:
+    """Only refusals, or only calls: what the page of formats leaves out may be left out."""
+    one = {"rung": None, "group": "mine"}
+    assert linted(line(id="r", **one, expect={"refuse": True})) == []
+    assert linted(line(id="k", **one, expect={"calls": [{"name": "look", "input": {"what": "oak"}}]})) == []

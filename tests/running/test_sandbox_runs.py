@@ -19,6 +19,8 @@ from agentbench_lab.worlds.sandbox_levels import Level, unavailable
 from agentbench_lab.worlds.seen import LOST, Seen
 from agentbench_lab.worlds.toolbox import Toolbox
 
+from ..doing import lab
+
 CHECK = "import sys\nsys.exit(0 if open('answer.txt').read() == '42\\n' else 3)\n"
 WORLD = {
     "kind": "sandbox",
@@ -284,3 +286,37 @@ def test_who_locks_the_folder_is_judged_all_the_same(tmp_path: Path, level: str)
     (row,) = run.trials.to_pylist()
     assert (row["solved"], row["excluded"]) == (False, None)
     assert [call.status for call in run.product[0].produced.ledger] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "warned"),
+    [
+        ({"files": {"app.conf": {"contains": "port=8080"}}}, ["expect.files.app.conf.contains: 'port=8080'"]),
+        ({"files": {"app.conf": {"contains": ["port", "port=8080"]}}}, ["expect.files.app.conf.contains: 'port=8080'"]),
+        ({"files": {"app.conf": {"line": "port=8080"}}}, []),
+        ({"files": {"app.conf": {"exact": "port=8080\n", "contains": "port=8080"}}}, []),
+        ({"files": {"app.conf": {"contains": "port=80"}}}, []),
+        ({"command": {"run": "cat app.conf", "stdout": {"contains": "port=8080"}}}, ["expect.command.stdout.contains: 'port=8080'"]),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_meant_as_a_whole_line_is_warned_of(
+    tmp_path: Path, expect: dict[str, Any], warned: list[str]
+) -> None:
+    """`port=80801` contains `port=8080`: it passes, as it says, and lint says that `line` would not let it."""
+    gold = {"calls": [bash("echo port=8080 > app.conf")]}
+    file = suite(tmp_path, line(expect=expect, gold=gold))
+    found = lint_suite(file, sandbox="local")
+    assert [one.message.split(" is a whole")[0] for one in found] == [
+        f"answer: warning: {one}" for one in warned
+    ]
+    assert all(one.warning for one in found)
+
+
+def test_a_warning_fails_nothing(tmp_path: Path) -> None:
+    expect = {"files": {"app.conf": {"contains": "port=8080"}}}
+    gold = {"calls": [bash("echo port=8080 > app.conf")]}
+    suite(tmp_path, line(expect=expect, gold=gold))
+    done = lab("lint", "work.jsonl", "--sandbox", "local", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "write `line` for a whole line" in done.stdout
+    assert done.stdout.endswith("work.jsonl: 1 case, no problem, 1 warning\n")

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from agentbench_lab.analysis import metrics
-from agentbench_lab.cases import Limits, Task
+from agentbench_lab.cases import Limits, Task, parse_cases
 from agentbench_lab.drivers.base import Context
 from agentbench_lab.errors import LabError
+from agentbench_lab.grading import Evidence
+from agentbench_lab.grading import grade as graded
 from agentbench_lab.results.product import read_product, regrade
 from agentbench_lab.results.run import load_run
 from agentbench_lab.running.merge import regrade_run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript, Usage
+from agentbench_lab.worlds.seen import LOST, Seen
 from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..states import STATE, TOOLS, line
@@ -157,3 +160,48 @@ def test_a_run_is_not_gone_on_with_under_other_outcomes(suite: Path, tmp_path: P
         LabError, match="is judged by the outcomes outcome-graded, and its suite is now one of ladder"
     ):
         evaluate(suite, clerk, out=tmp_path / "run", stamp="s", only="p", trials=2)
+
+
+@pytest.mark.parametrize(
+    "grade",
+    [
+        {"state": {"count": 0}},
+        {"state_absent": ["refunds.R1"]},
+        {"tool_calls": {"name": "get"}},
+    ],
+)
+def test_a_world_that_was_lost_is_not_read_afresh_under_a_published_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grade: dict[str, Any]
+) -> None:
+    """The rule of agentd looks at what was done, not at how it ended: where nobody knows what was done, nothing is
+    decided. A fresh world would pass what expects that nothing has changed."""
+    (tmp_path / "gone_drivers.py").write_text(
+        "import os\n"
+        "def gone(task, tools, ctx):\n"
+        "    tools.call('get', {'id': 'W77'})\n"
+        "    tools.call('cancel', {'id': 'W77'})\n"
+        "    os._exit(9)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "desk.jsonl"
+    one = line(world=WORLD, gold=None, expect={"agentd": {"grade": grade, "expect": {}}})
+    file.write_text(json.dumps(one) + "\n", encoding="utf-8")
+    run = evaluate(file, "gone_drivers:gone", save_run=False, executor="processes")
+    (row,) = run.trials.to_pylist()
+    assert (row["excluded"], row["excluded_owner"]) == (LOST, "environment")
+    assert (row["outcome"], row["solved"]) == (None, None)
+    counts = run.card.counts
+    assert (counts.judged, counts.excluded, counts.missing) == (0, 1, 0)
+
+
+def test_a_trial_that_ran_out_of_time_fails_under_it_whatever_was_lost() -> None:
+    (case,) = parse_cases(
+        json.dumps(
+            line(gold=None, expect={"agentd": {"grade": {"state": {"count": 0}}, "expect": {}}})
+        ).encode(),
+        name="desk",
+        file="desk.jsonl",
+    )[0]
+    cut = Transcript(terminated=False, stop="timeout")
+    assert graded(case, cut, Evidence(seen=Seen(lost=True))).outcome == "timeout"

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from agentbench_lab.errors import LabError
+from agentbench_lab.worlds import mcp_server
 from agentbench_lab.worlds.mcp_client import Link, McpWorld
 from agentbench_lab.worlds.mcp_server import Address, HttpBridge
 from agentbench_lab.worlds.statestore import StateWorld
@@ -143,6 +145,18 @@ def test_the_official_client_lists_and_calls(bridge: HttpBridge, mode: str) -> N
     assert (made.ending.answer, made.ending.status) == (7, "success")
 
 
+@pytest.mark.parametrize("mode", ERAS)
+def test_each_agent_is_told_its_own_task_as_it_connects(bridge: HttpBridge, mode: str) -> None:
+    """One server, three trials: two with a text each, one that is told by its driver."""
+
+    async def told(client: Client) -> str | None:
+        return client.instructions
+
+    for text in ("Cancel W77.", "Cancel W78 ✓", ""):
+        address = bridge.open(box(), instructions=text)
+        assert asyncio.run(talk(address, told, mode)) == (text or None)
+
+
 def test_the_value_of_an_answer_reaches_the_agent(bridge: HttpBridge) -> None:
     async def work(client: Client) -> Any:
         return await client.call_tool("get", {"id": "W77"}), await client.call_tool("cancel", {"id": "W77"})
@@ -175,19 +189,6 @@ def test_trials_are_told_apart_by_path_and_token(bridge: HttpBridge) -> None:
     assert post(addresses[0], HELLO)[0] == 404
 
 
-def test_a_session_belongs_to_the_trial_that_began_it(bridge: HttpBridge) -> None:
-    import httpx2
-
-    mine, other = bridge.open(box()), bridge.open(box())
-    sent = {"Authorization": f"Bearer {mine.token}", "Accept": "application/json, text/event-stream"}
-    with httpx2.Client(trust_env=False) as http:
-        hello = http.post(mine.url, json=json.loads(HELLO), headers=sent)
-    session = hello.headers["mcp-session-id"]
-    ask = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
-    assert post(mine, ask, Mcp_Session_Id=session)[0] == 200
-    assert post(other, ask, Mcp_Session_Id=session)[0] == 404
-
-
 @pytest.mark.parametrize("leaves", [False, True])
 def test_the_sessions_of_a_trial_end_with_it(leaves: bool) -> None:
     """An agent that holds a stream open is told at once; one that has left already is forgotten."""
@@ -212,6 +213,126 @@ def test_the_sessions_of_a_trial_end_with_it(leaves: bool) -> None:
                 assert next(stream.iter_raw(), b"") == b""
         # the other trial's goes on
         assert post(other, ask, Mcp_Session_Id=sessions[1]["Mcp-Session-Id"])[0] == 200
+
+
+def begun(address: Address) -> str:
+    """The id of a session that is begun, and left open."""
+    import httpx2
+
+    sent = {
+        "Authorization": f"Bearer {address.token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    with httpx2.Client(trust_env=False) as http:
+        return str(http.post(address.url, content=HELLO, headers=sent, timeout=10).headers["mcp-session-id"])
+
+
+def in_session(address: Address, session: str, method: str = "POST") -> int:
+    """How a request in that session is answered."""
+    import httpx2
+
+    ping = b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}' if method == "POST" else b""
+    sent = {
+        "Authorization": f"Bearer {address.token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "Mcp-Session-Id": session,
+    }
+    with httpx2.Client(trust_env=False) as http:
+        return http.request(method, address.url, content=ping, headers=sent, timeout=10).status_code
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_nothing_can_be_done_to_a_session_of_another_trial(bridge: HttpBridge, method: str) -> None:
+    mine, other = bridge.open(box()), bridge.open(box())
+    session = begun(mine)
+    assert in_session(other, session, method) == 404
+    assert in_session(mine, session) == 200
+
+
+def test_a_trial_has_so_many_sessions_open_and_no_more(
+    bridge: HttpBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that begins one for every call and ends none loses its oldest, and nobody else's."""
+    monkeypatch.setattr(mcp_server, "MOST_SESSIONS", 3)
+    mine, other = bridge.open(box()), bridge.open(box())
+    kept = begun(other)
+    sessions = [begun(mine) for _ in range(6)]
+    begun(mine)  # by now the oldest have ended
+    answers = [in_session(mine, session) for session in sessions]
+    assert answers[:3] == [404, 404, 404] and answers[-2:] == [200, 200]
+    assert in_session(other, kept) == 200
+    # one that its client ends does not count
+    assert in_session(mine, sessions[-1], "DELETE") == 200
+    begun(mine)
+    assert in_session(mine, sessions[-2]) == 200
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [
+        b"",
+        b"POST / HTTP/1.1\r\nHost: ",
+        b"GET /none HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n\r\nGET /",
+        b"POST /none HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nx",
+    ],
+)
+def test_a_connection_that_says_nothing_whole_is_closed(begins: bytes) -> None:
+    """Whoever has shown no token holds no connection open: without a head, with a part of one, of a body, of a second."""
+    with HttpBridge(head_s=0.2) as bridge, socket.create_connection(("127.0.0.1", bridge.port), 10) as held:
+        held.sendall(begins)
+        stop = threading.Event()
+
+        def trickle() -> None:
+            while begins and not stop.wait(0.05):
+                try:
+                    held.sendall(b"a")
+                except OSError:
+                    return
+
+        dripping = threading.Thread(target=trickle)
+        dripping.start()
+        try:
+            while held.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        finally:
+            stop.set()
+            dripping.join()
+
+
+def test_a_call_may_take_longer_than_a_head() -> None:
+    made = slow()
+    with HttpBridge(head_s=0.1) as bridge:
+        threading.Timer(0.5, made.go.set).start()
+
+        async def work(client: Client) -> Any:
+            return await client.call_tool("get", {"id": "W77"})
+
+        answer = asyncio.run(talk(bridge.open(Toolbox(made, ALL)), work))
+    assert not answer.is_error
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'[{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ["get"]}',
+        b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/list"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\udfff"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get", "arguments": {"id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}}",
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get", "arguments": {"id": ' + b"9" * 5_000 + b"}}}",
+    ],
+    ids=["a batch", "a list of parameters", "half a character", "half a name", "a deep list", "a long number"],
+)  # fmt: skip
+def test_what_the_protocol_does_not_know_reaches_no_tool(bridge: HttpBridge, data: bytes) -> None:
+    made = box()
+    address = bridge.open(made)
+    assert post(address, data)[0] == 400
+    assert made.ledger == ()
+    assert post(address, HELLO)[0] == 200
 
 
 def test_a_session_that_is_left_without_a_word_ends_when_it_is_idle() -> None:
@@ -381,6 +502,45 @@ def test_a_client_that_leaves_in_the_middle_of_a_call(bridge: HttpBridge) -> Non
     answer = asyncio.run(talk(address, lambda c: c.call_tool("cancel", {"id": "W77"})))
     assert answer.content[0].text == "W77 has left"
     assert [row.status for row in made.ledger] == ["ok", "tool_error"]
+
+
+@pytest.fixture
+def patient() -> Iterator[HttpBridge]:
+    """A bridge on which no call is given up before its test is over."""
+    with HttpBridge() as made:
+        yield made
+
+
+def test_a_call_that_its_agent_cancels(patient: HttpBridge) -> None:
+    """It is answered at once. The one that runs is carried out, one that waits for it is dropped, and others go on."""
+    made = slow()
+    tools = Toolbox(made, ALL)
+    address = patient.open(tools)
+    session = begun(address)
+
+    def call(number: int) -> tuple[int, str]:
+        params = {"name": "get", "arguments": {"id": "W77"}}
+        asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        return post(address, json.dumps(asked).encode(), Mcp_Session_Id=session)
+
+    def cancel(number: int) -> None:
+        told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+        assert post(address, json.dumps(told).encode(), Mcp_Session_Id=session)[0] == 202
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(call, 1)
+        while not tools._lock.locked():  # it runs
+            time.sleep(0.01)
+        second = pool.submit(call, 2)
+        for number, asked in ((2, second), (1, first)):
+            while not asked.done():  # the server knows the call as soon as it has been read
+                cancel(number)
+                time.sleep(0.05)
+        assert all("cancelled" in asked.result()[1] for asked in (first, second))
+        assert tools.ledger == ()
+        made.go.set()
+        assert '"isError":false' in call(3)[1]
+    assert [row.status for row in tools.ledger] == ["ok", "ok"]
 
 
 def test_a_bridge_that_is_started_again_knows_nothing_of_before() -> None:

@@ -69,6 +69,29 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
     yield request.param
 
 
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "status"),
+    [
+        ("bash", {"command": ""}, "ok"),
+        ("bash", {"command": " \n"}, "ok"),
+        ("read_file", {"path": ""}, "tool_error"),
+        ("write_file", {"path": "", "content": "x"}, "tool_error"),
+        ("write_file", {"path": "a", "content": ""}, "ok"),
+        ("list_files", {"path": ""}, "ok"),
+        ("bash", {}, "malformed"),
+        ("bash", {"command": None}, "malformed"),
+        ("bash", {"command": []}, "schema_error"),
+    ],
+)
+def test_a_blank_text_is_given_and_no_invented_call(name: str, input: dict[str, Any], status: str) -> None:
+    """A shell takes an empty command; only what is not there at all cannot bind."""
+    with Trial("local") as trial:
+        assert trial.call(name, **input).status == status
+
+
 # ---- the folder
 
 

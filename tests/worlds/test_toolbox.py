@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentbench_lab.cases import Expect
+from agentbench_lab.errors import LabError
 from agentbench_lab.worlds.capabilities import Capability, Effect, Parameter, Registry
 from agentbench_lab.worlds.toolbox import (
     CONTROL_TOOLS,
@@ -340,6 +343,25 @@ def test_the_first_ending_ends_the_task() -> None:
     assert [(row.name, row.status) for row in tools.close()] == [("look", "protocol_error")]
 
 
+@pytest.mark.parametrize(
+    ("input", "kept"),
+    [
+        (OAK, OAK),
+        (None, {}),
+        (["a", None], ["a", None]),
+        ({"what": "x" * 200_000}, '{"what":"' + "x" * 191),
+        ({"what": {1}}, "{'what': {1}}"),
+    ],
+)
+def test_a_call_after_the_end_is_kept_as_it_was_made(input: Any, kept: Any) -> None:
+    """JSON stays JSON; only what is none is kept as it looks."""
+    tools = toolbox()
+    tools.call("refuse", {"reason": "no"})
+    tools.call("look", input)
+    (row,) = tools.close()
+    assert (row.input, row.late) == (kept, True)
+
+
 def test_arguments_have_a_bound() -> None:
     tools = toolbox()
     seen = tools.call("look", {"tree": "x" * 200_000})
@@ -357,6 +379,36 @@ def test_a_fault_of_the_world_is_not_the_drivers() -> None:
     tools = Toolbox(Broken(), ("look",))
     assert tools.call("look", OAK).status == "protocol_error"
     assert tools.fault == "the world failed at look: RuntimeError: the well is dry"
+
+
+def test_whatever_a_world_fails_at_is_said_alike_and_the_first_fault_stays() -> None:
+    """An error of ours is a line of its own; any other is named by its kind."""
+
+    class Broken(Garden):
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+        def fails(self, *_: Any) -> Any:
+            raise self.error
+
+        run = seen = close = snapshot = restore = fails
+
+    ways = {
+        "at look": lambda tools: tools.call("look", OAK),
+        "to be read": lambda tools: tools.seen(Expect()),
+        "to close": lambda tools: tools.release(),
+        "to be put by": lambda tools: tools.snapshot(),
+        "to be put back": lambda tools: tools.restore(b"", ()),
+    }
+    for error, said in ((KeyError("w"), "KeyError: 'w'"), (LabError("the well is dry"), "the well is dry")):
+        for what, fails in ways.items():
+            tools = Toolbox(Broken(error), ("look",))
+            with contextlib.suppress(KeyError, LabError):
+                fails(tools)
+            assert tools.fault == f"the world failed {what}: {said}"
+            tools.release()
+            assert tools.fault == f"the world failed {what}: {said}"
 
 
 def test_the_limit_counts_every_call_that_reached_the_ledger_and_no_other() -> None:

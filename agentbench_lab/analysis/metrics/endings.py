@@ -151,11 +151,16 @@ def strip(trials: pa.Table | pl.DataFrame, cases: pa.Table | pl.DataFrame) -> pl
 
 
 def troubles(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
-    """What stopped trials before their driver was done: driver, scaffold, stop, note (the reason) and n, the most frequent
-    first."""
+    """What stopped trials before their driver was done, or took them out of the count: driver, scaffold, stop (`excluded`
+    where the driver was done), note (the reason) and n, the most frequent first."""
+    stopped = pl.col("stop").is_in(TROUBLED).fill_null(False)
     return (
         frame(trials)
-        .filter(pl.col("stop").is_in(TROUBLED))
+        .filter(stopped | pl.col("excluded").is_not_null())
+        .with_columns(
+            pl.when(stopped).then("stop").otherwise(pl.lit("excluded")).alias("stop"),
+            pl.when(stopped).then("note").otherwise("excluded").alias("note"),
+        )
         .group_by("driver", "scaffold", "stop", "note")
         .agg(pl.len().cast(pl.Int64).alias("n"))
         .sort(pl.col("n") * -1, "driver", "scaffold", "stop", "note")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentbench_lab import tables
 from agentbench_lab.cases import Case, Limits, Message, Task, parse_cases
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.base import Context, InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate, prepare
@@ -369,6 +369,42 @@ def test_what_a_failed_turn_has_cost_is_counted() -> None:
     )
     row = row_of(run)
     assert (row["excluded_owner"], row["tokens_fresh_input"], row["tokens_output"]) == ("environment", 37, 5)
+
+
+@pytest.mark.parametrize("usage", [None, Usage(cost_micros=0)], ids=["without", "in part unknown"])
+@pytest.mark.parametrize("native", [False, True], ids=["plain", "async"])
+def test_a_turn_that_fails_after_output_is_not_drawn_again(usage: Usage | None, native: bool) -> None:
+    tries = []
+
+    def speaks_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        tries.append(ctx.attempt)
+        ctx.spend(Usage(output=3, cost_micros=70))
+        with ctx.waiting():
+            time.sleep(0.01)
+        raise InfrastructureError("broken off", retry_after=0, usage=usage)
+
+    async def waits_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        return speaks_and_fails(task, tools, ctx)
+
+    agent = waits_and_fails if native else speaks_and_fails
+    run = evaluate(cases(), agent, world=world(), save_run=False, retries=3)
+    row = row_of(run)
+    assert (len(tries), row["attempts"], row["excluded_owner"], row["cost_micros"]) == (
+        1,
+        1,
+        "environment",
+        70,
+    )
+    # the turn has ended: what it waited is no work, and its own figures say how it ended
+    assert row["wall_s"] - row["working_s"] >= 0.01
+    (turn,) = json.loads(run.attempts.to_pylist()[0]["workers"])
+    assert (turn["stop"], turn["usage"]["cost_micros"]) == ("infrastructure_error", 70)
+
+
+def test_what_a_turn_used_that_ran_out_of_time_is_counted() -> None:
+    late = OutOfTime("stopped", usage=Usage(7, 0, 0, 1, 1))
+    row = row_of(talk(Says("Which?", late, usage=Usage(30, 0, 0, 4, 1)), Says("W77.")))
+    assert (row["stop"], row["tokens_fresh_input"], row["tokens_output"]) == ("timeout", 37, 5)
 
 
 def test_a_turn_that_is_no_transcript_is_the_agents_error() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call, Limits, Suite, Task, load_suite
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.base import Context, InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
@@ -311,6 +311,24 @@ def test_infrastructure_that_fails_before_anything_was_said_is_tried_again(suite
     found = run(suite, flaky, "linear", only="w2")
     assert frame(found)["solved"].all() and frame(found, "attempts").height == 2
     assert tries == ["part", "part", "part"]
+
+
+@pytest.mark.parametrize("usage", [None, Usage(cost_micros=0)], ids=["without", "in part unknown"])
+def test_a_worker_that_fails_after_output_is_not_drawn_again(suite: Suite, usage: Usage | None) -> None:
+    tries = []
+
+    def speaks_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        tries.append(ctx.attempt)
+        ctx.spend(Usage(output=3, cost_micros=70))
+        raise InfrastructureError("broken off", retry_after=0, usage=usage)
+
+    found = frame(run(suite, speaks_and_fails, "linear", only="w2"))
+    assert (len(tries), found["attempts"].to_list(), found["cost_micros"].to_list()) == (1, [1], [70])
+
+
+def test_what_a_worker_used_that_ran_out_of_time_is_counted(suite: Suite) -> None:
+    found = frame(run(suite, fails_at(1, OutOfTime("stopped", usage=EACH)), "linear", only="w5"))
+    assert (found["stop"].to_list(), found["cost_micros"].to_list()) == (["timeout"], [7 + 14 + 7])
 
 
 @pytest.mark.parametrize("scaffold", ["linear", "fan_out_2"])

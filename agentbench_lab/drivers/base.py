@@ -125,6 +125,7 @@ class Crew:
         self.ended: list[Worker] = []
         self.at_work: dict[int, tuple[str, int, Context]] = {}
         self.waited: dict[int, float] = {}
+        self.spoke: set[int] = set()
         self.count = self.waves = 0
 
     def workers(self, stop: Stop) -> tuple[Worker, ...]:
@@ -201,6 +202,8 @@ class Context:
         self._lock = threading.RLock()
         self._own = Usage()
         self._told = False
+        self._began = time.perf_counter()
+        self.spoke = False
         self.crew: Crew | None = None
         self.keeper: Keeper | None = None
         self._known: tuple[int, ...] = (0, 0, 0)
@@ -239,10 +242,21 @@ class Context:
 
     def spend(self, usage: Usage) -> None:
         """Add what a step has used to `spent`; raises BudgetSpent when a limit of the trial is used up."""
+        self._tell(usage)
+        self._root._charge(known_figures(usage))
+
+    def _tell(self, usage: Usage) -> None:
         with self._lock:
             self._own = self._own + usage if self._told else usage
             self._told = True
-        self._root._charge(known_figures(usage))
+            # kept beside the sum, which is unknown as soon as a part of it is
+            self.spoke = self.spoke or bool(usage.output)
+
+    def tell_of(self, error: BaseException) -> None:
+        """Add what an error says was used beside what was told, which then stands in the error no more."""
+        if isinstance(error, InfrastructureError | OutOfTime) and error.usage is not None:
+            more, error.usage = checked_usage(error.usage), None
+            self._tell(more)
 
     def carry(self, usage: Usage) -> None:
         """What earlier attempts have used counts against the limits, and is no part of what this one has."""
@@ -310,7 +324,7 @@ class Context:
     ) -> Context:
         """The context of a worker: random numbers of its own, which its number decides, and the trial's limits.
 
-        What it spends counts at once; `settle` says what it used in all.
+        What it spends counts at once; `settle` meters what it used in all.
         """
         root = self._root
         seed = hashlib.sha256(f"{root.seed}\0{seat.number}".encode()).hexdigest()[:16]
@@ -324,16 +338,27 @@ class Context:
             root.crew.at_work[seat.number] = name, seat.wave, child
         return child
 
-    def settle(self, seat: Seat, usage: Usage, stop: Stop) -> None:
-        """A worker has ended, and used this in all. Raises BudgetSpent when a limit of the trial is used up by it."""
+    def settle(self, seat: Seat, came: Transcript | BaseException) -> None:
+        """A worker has ended, with a transcript or an error: all that it used is metered, and the time it took. Raises
+        BudgetSpent when a limit of the trial is used up by it."""
         root = self._root
         with root._lock:
-            assert root.crew is not None
-            name, wave, child = root.crew.at_work.pop(seat.number)
-            root.crew.ended.append(Worker(seat.number, name, stop, usage, wave))
-            # those of a wave wait side by side
-            root.crew.waited[wave] = max(root.crew.waited.get(wave, 0.0), child.waited_s)
+            crew = root.crew
+            assert crew is not None
+            name, wave, child = crew.at_work.pop(seat.number)
             told = known_figures(child._own)
+            if isinstance(came, Transcript):
+                stop, usage = came.stop, came.usage if came.usage != _UNKNOWN else child.spent
+            else:
+                child.tell_of(came)
+                stop, usage = _stop_of(came, root.deadline), child.spent
+            if usage.wall_s is None:
+                usage = msgspec.structs.replace(usage, wall_s=time.perf_counter() - child._began)
+            crew.ended.append(Worker(seat.number, name, stop, usage, wave))
+            if child.spoke or usage.output:
+                crew.spoke.add(seat.number)
+            # those of a wave wait side by side
+            crew.waited[wave] = max(crew.waited.get(wave, 0.0), child.waited_s)
         figures = [max(0, a - b) for a, b in zip(known_figures(usage), told, strict=True)]
         if any(figures):
             root._charge(figures)
@@ -380,6 +405,16 @@ class Context:
         if not isinstance(key, str) or key.startswith("_") or not hasattr(self, key):
             raise KeyError(key)
         return getattr(self, key)
+
+
+def _stop_of(error: BaseException, deadline: float) -> Stop:
+    """How a worker stopped that an error ended; what comes from outside past the deadline is the limit of time."""
+    if isinstance(error, BudgetSpent):
+        return "budget"
+    if isinstance(error, InfrastructureError):
+        return "infrastructure_error"
+    late = not isinstance(error, Exception) and time.monotonic() >= deadline
+    return "timeout" if late or isinstance(error, OutOfTime) else "driver_error"
 
 
 @dataclass(frozen=True)
@@ -714,14 +749,6 @@ def _usage(given: Any) -> Usage:
         raise Nonsense(f"usage: {error}") from None
     _check_figures(usage)
     return usage
-
-
-def with_that_of(error: InfrastructureError, spent: Usage) -> Usage:
-    """What was spent and what the error says was used beside it, which is then told and stands in the error no more."""
-    if error.usage is None:
-        return spent
-    more, error.usage = checked_usage(error.usage), None
-    return more if spent == _UNKNOWN else spent + more
 
 
 def checked_usage(given: Any) -> Usage:

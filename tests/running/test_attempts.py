@@ -132,12 +132,18 @@ def speaks_by_steps(tools: Toolbox, ctx: Context) -> None:
     raise InfrastructureError("broken off")
 
 
+def speaks_and_says_little_of_the_end(tools: Toolbox, ctx: Context) -> None:
+    """The sum of both has an unknown output."""
+    ctx.spend(Usage(output=3, cost_micros=70))
+    raise InfrastructureError("broken off", usage=Usage(cost_micros=0))
+
+
 def calls_a_tool(tools: Toolbox, ctx: Context) -> None:
     tools.call("tmct_describe", {"symbol": "Cart"})
     raise InfrastructureError("broken off", usage=Usage(cost_micros=70))
 
 
-@pytest.mark.parametrize("step", [speaks, speaks_by_steps, calls_a_tool])
+@pytest.mark.parametrize("step", [speaks, speaks_by_steps, speaks_and_says_little_of_the_end, calls_a_tool])
 def test_an_error_after_output_is_not_tried_again(tmp_path: Path, step: Callable[..., None]) -> None:
     """To draw again what was drawn would change what is measured: the trial is excluded, the environment owns it."""
     driver = Flaky(step)

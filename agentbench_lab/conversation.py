@@ -292,6 +292,13 @@ def user_policy(scenario: str) -> str:
     return f"{ROLE}\n\nWhat is so with this person:\n{scenario}" if scenario.strip() else ROLE
 
 
+def user_version(user: Loaded) -> str:
+    """Which user this is: the driver's version, and what it is told around its scenario, where it hears of that."""
+    if user.name == DEFAULT_USER:
+        return user.version
+    return f"{user.version}+{hashlib.sha256(user_policy('what is so').encode()).hexdigest()[:16]}"
+
+
 def _turned(message: Message) -> Message:
     """The message seen from the other side."""
     return Message("user" if message.role == "assistant" else "assistant", message.text)
@@ -372,4 +379,14 @@ class _Nowhere:
         return None
 
 
-__all__ = ["DEFAULT_USER", "ROLE", "Conversation", "NoTools", "Talk", "UserSide", "user_policy", "user_seed"]
+__all__ = [
+    "DEFAULT_USER",
+    "ROLE",
+    "Conversation",
+    "NoTools",
+    "Talk",
+    "UserSide",
+    "user_policy",
+    "user_seed",
+    "user_version",
+]

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbench_lab import tables
+from agentbench_lab import conversation, tables
 from agentbench_lab.cases import Case, Limits, Message, Task, parse_cases
 from agentbench_lab.drivers.base import Context, InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
@@ -617,6 +617,23 @@ def test_the_user_is_part_of_the_runs_key(tmp_path: Path) -> None:
     # what was said of the first trial is what is said of it now
     assert [json.loads(row["extra"])["turns"] for row in longer.trials.to_pylist()] == [1, 1, 1]
     assert load_run(tmp_path / "run").card.counts.judged == 3
+
+
+def test_what_a_user_is_told_around_its_scenario_is_part_of_the_runs_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script has no use for it, and keeps its key."""
+
+    def run(user: Side | str, name: str, trials: int) -> Run:
+        return evaluate(
+            cases(), "refuse_all", user=user, world=world(), out=tmp_path / name, stamp="s", trials=trials
+        )
+
+    run(speaks, "spoken", 1), run("scripted", "scripted", 1)
+    monkeypatch.setattr(conversation, "ROLE", "You play somebody else.")
+    with pytest.raises(LabError, match=r"user: '.*speaks .* is now"):
+        run(speaks, "spoken", 2)
+    assert run("scripted", "scripted", 2).trials.num_rows == 2
 
 
 @pytest.mark.parametrize(

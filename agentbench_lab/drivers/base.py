@@ -6,14 +6,13 @@ A driver is a function, sync or async, in one of two shapes:
 - `driver(request, tools, ctx) -> dict`, the TOOL ladder's own: `tools` is the list of declared names and
   `ctx.dispatch(name, input)` runs one. The first parameter's name, `request`, tells this shape.
 
-A driver may carry attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed), `version`
-(else the digest of its source file), `model` (the model it asks, where it asks one), and `banner` (a line that reports
-print above its numbers). A method `close()` is called once when a run ends, in every process that loaded the driver.
+A driver may carry attributes: `evidence` ("simulated", "replayed" or "live", which is what is assumed), `name` and
+`version` (else what drivers.identity makes of it), `model` (the model it asks, where it asks one), and `banner` (a line
+that reports print above its numbers). A method `close()` is called once when a run ends, in every process that loaded the driver.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -36,6 +35,7 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.drivers import keys
+from agentbench_lab.drivers.identity import name_of, said_by, version_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import (
     Observation,
@@ -448,15 +448,14 @@ def known_drivers() -> dict[str, str]:
 
 
 def load_driver(driver: str | Callable[..., Any]) -> Loaded:
-    """A driver by name (`stub`, an entry point, or `package.module:name`), or a function given as it is.
+    """A driver by name (`stub`, an entry point, or `package.module:name`), or a function or object given as it is, whose
+    name is its attribute `name` or where it stands.
 
     Modules are found on PYTHONPATH and in the working folder. Raises LabError with the near match.
     """
     keys.remember()
     if callable(driver):
-        module = getattr(driver, "__module__", "") or "?"
-        name = getattr(driver, "__qualname__", type(driver).__name__)
-        return _loaded(f"{module}:{name}", driver)
+        return _loaded(name_of(driver), driver)
     if not isinstance(driver, str):
         raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
     kind = re.split(r"[:\[]", driver, maxsplit=1)[0]
@@ -504,7 +503,7 @@ def import_function(
 
 
 def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
-    evidence = getattr(function, "evidence", "live")
+    evidence = said_by(function, "evidence", "live")
     if evidence not in EVIDENCES:
         raise LabError(f"driver {name!r}: evidence {evidence!r}{did_you_mean(str(evidence), EVIDENCES)}")
     try:
@@ -524,28 +523,10 @@ def _loaded(name: str, function: Callable[..., Any]) -> Loaded:
         function=function,
         ladder_shaped=names[:1] == ["request"],
         evidence=evidence,
-        version=str(getattr(function, "version", "") or source_digest(function)),
-        banner=str(getattr(function, "banner", "")),
-        model=getattr(function, "model", None),
+        version=version_of(function),
+        banner=str(said_by(function, "banner", "")),
+        model=said_by(function, "model", None),
     )
-
-
-def source_digest(function: Callable[..., Any]) -> str:
-    """The start of the digest of the source file (of the source text for a function of a notebook)."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    source: Any = inspect.unwrap(function)
-    if not inspect.isroutine(source) and not inspect.isclass(source):
-        source = type(source)
-    try:
-        file = inspect.getsourcefile(source)
-        if file is not None and Path(file).is_file():
-            text = Path(file).read_bytes()
-        else:
-            text = inspect.getsource(source).encode()
-    except (OSError, TypeError):
-        return "unknown"
-    return hashlib.sha256(text).hexdigest()[:16]
 
 
 class Nonsense(ValueError):

@@ -59,12 +59,13 @@ class Talk(Struct):
     cached: bool = False
 
 
-def make(text: str) -> Callable[..., Any]:
+def make(text: str) -> Any:
     """The driver behind `chat:TEXT`. Raises LabError for a text that is none, before anything is asked."""
     options = parse(text)
     keys.api_key()
-    driver = functools.partial(_drive, options)
-    driver.evidence, driver.model, driver.version = "live", options.model, options.version  # type: ignore[attr-defined]
+    driver: Any = functools.partial(_drive, options)
+    driver.evidence, driver.model, driver.version = "live", options.model, options.version
+    driver.name = f"chat:{text}"
     return driver
 
 

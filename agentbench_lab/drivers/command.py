@@ -226,6 +226,11 @@ class Command:
         self.version = version_of(program)
         self._begin()
 
+    @property
+    def name(self) -> str:
+        text = self.program.text
+        return f"command{text if text.startswith('[') else f':{text}'}"
+
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0

@@ -47,8 +47,9 @@ class Faulty:
 
     def __init__(self, driver: Loaded, p: float) -> None:
         self.driver, self.p = driver, p
+        self.name, self.behind = f"faulty:{p!r}:{driver.name}", (driver.function,)
         self.evidence, self.model = driver.evidence, driver.model
-        self.version = f"faulty {p:g} {driver.version}"
+        self.version = f"faulty {p!r} {driver.version}"
         crashes = f"crashes are drawn by lot: {p:g} at each tool call and each model call"
         self.banner = f"{driver.banner}; {crashes}" if driver.banner else crashes
 
@@ -72,12 +73,6 @@ class Faulty:
         tools.call = calling  # type: ignore[method-assign]
         ctx.spend = spending  # type: ignore[method-assign]
         return self.driver.start(task, tools, ctx)
-
-    def close(self) -> None:
-        """What the driver holds is given back when the run ends."""
-        close = getattr(self.driver.function, "close", None)
-        if close is not None:
-            close()
 
 
 __all__ = ["Crash", "Faulty", "faulty", "make"]

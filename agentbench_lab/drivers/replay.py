@@ -92,6 +92,10 @@ class Replay:
         }
         self._nameless = {key[:-1]: call for key, call in self._calls.items()}
 
+    @property
+    def name(self) -> str:
+        return f"replay:{self._recording.path}#{self._name}"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # the file is read again where it is needed: a worker is not sent all of it
         recording = self._recording

@@ -25,6 +25,7 @@ by the attribute `wants_gold`, and refuses to do so unless its evidence is `simu
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ from msgspec import Meta, Struct
 
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.identity import version_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
@@ -64,6 +66,9 @@ class Parameters(Struct, frozen=True):
     output: Tokens = 40
     input_price: Price = 1
     output_price: Price = 4
+
+
+_USUAL = Parameters()
 
 
 class Solution(Struct, frozen=True):
@@ -113,15 +118,23 @@ class Simulated:
 
     def __init__(
         self,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = _USUAL,
         scaffold: str = "once",
         solutions: Mapping[str, Solution] | None = None,
         cases: Mapping[str, str] | None = None,
     ) -> None:
         self.parameters, self._scaffold = parameters, scaffold
         self._solutions, self._cases = dict(solutions or {}), dict(cases or {})
-        words = ", ".join(f"{name}={value:g}" for name, value in msgspec.structs.asdict(parameters).items())
+        values = msgspec.structs.asdict(parameters)
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(_USUAL, name)]
+        self.name = ":".join(["simulated", *filter(None, [",".join(changed)])])
+        words = ", ".join(f"{name}={value:g}" for name, value in values.items())
         self.banner = f"simulated: an error model that knows the reference solutions, not an agent; {words}"
+
+    @property
+    def version(self) -> str:
+        """That of this file and of the parameters."""
+        return version_of(functools.partial(type(self), self.parameters))
 
     def for_arm(
         self, scaffold: str, solutions: Mapping[str, Solution], cases: Mapping[str, str]

@@ -193,10 +193,7 @@ def recorded(file: RecordFile, driver: Loaded, arm: Arm, cases: Mapping[str, str
     tape = Tape(file, driver, arm, cases)
     native = inspect.iscoroutinefunction(driver.function)
     function: Any = functools.partial(_play_async if native else _play, tape)
-    # whether it can be sent to a worker is asked of the first two, and what it holds is given back by the last
-    for name in ("__module__", "__qualname__", "close"):
-        if hasattr(driver.function, name):
-            setattr(function, name, getattr(driver.function, name))
+    function.behind = (driver.function,)
     return dataclasses.replace(driver, function=function, ladder_shaped=False)
 
 

@@ -24,7 +24,7 @@ from agentbench_lab.cases import (
     project_root,
     select,
 )
-from agentbench_lab.conversation import DEFAULT_USER
+from agentbench_lab.conversation import DEFAULT_USER, user_version
 from agentbench_lab.drivers.base import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
@@ -276,7 +276,7 @@ def prepare(
         {case.id: (case.digest, of_case.digest) for case, of_case in placed},
         ladder,
         shard,
-        user_key(played.name, played.version) if played is not None else "",
+        user_key(played.name, user_version(played)) if played is not None else "",
     )
     kit = Kit(
         fitted(drivers, arms, specs, ladder=ladder, record=recording),
@@ -298,7 +298,7 @@ def prepare(
         **settings.limits,
         "world": world_name(world),
         **({"sandbox": level} if level else {}),
-        **({"user": played.name, "user_version": played.version} if played is not None else {}),
+        **({"user": played.name, "user_version": user_version(played)} if played is not None else {}),
     }
     modes = sorted({case.expect.mode for case in cases})
     if modes != ["strict"]:

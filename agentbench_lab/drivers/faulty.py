@@ -39,7 +39,9 @@ def make(text: str) -> Faulty:
 
 def faulty(driver: str | Callable[..., Any], p: float) -> Faulty:
     """The driver, crashing with probability `p` at each boundary between two steps."""
-    return Faulty(load_driver(driver), p)
+    if type(p) not in (int, float) or not 0 <= p <= 1:
+        raise LabError(f"faulty: p is a number from 0 to 1, not {p!r}")
+    return Faulty(load_driver(driver), float(p))
 
 
 class Faulty:

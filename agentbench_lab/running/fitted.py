@@ -21,7 +21,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.ladder import in_order
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.running.record import RecordFile, recorded
+from agentbench_lab.running.tape import RecordFile, recorded
 from agentbench_lab.scaffolds import Scaffolded
 
 

@@ -78,9 +78,9 @@ from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
-from agentbench_lab.running.record import RecordFile, ended_without, record_asked
-from agentbench_lab.running.records import Key, judged_again, key_of, records_of
+from agentbench_lab.running.reread import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
+from agentbench_lab.running.tape import RecordFile, ended_without, record_asked
 from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.values import digest
 from agentbench_lab.worlds.find import Worlds

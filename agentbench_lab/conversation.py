@@ -19,14 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Case, Expect, Goal, Message, Task
-from agentbench_lab.drivers.base import (
-    Context,
-    InfrastructureError,
-    Loaded,
-    Misconfigured,
-    as_transcript,
-    only_in,
-)
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, only_in
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.users import STOP_TOKEN, without_stop
 from agentbench_lab.worlds.capabilities import Registry

@@ -13,7 +13,8 @@ import pytest
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Call, Suite, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.drivers.faulty import faulty
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import load_run

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call, Limits, Suite, Task, load_suite
-from agentbench_lab.drivers.base import Context, InfrastructureError, OutOfTime
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate

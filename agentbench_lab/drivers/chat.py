@@ -27,10 +27,11 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers import chat_http, chat_words, keys
-from agentbench_lab.drivers.base import Context, InfrastructureError, Misconfigured
 from agentbench_lab.drivers.chat_options import Options, parse
 from agentbench_lab.drivers.chat_usage import usage_of
 from agentbench_lab.drivers.chat_words import Asked
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 

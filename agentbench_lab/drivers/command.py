@@ -35,9 +35,9 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers import command_agentd, command_jsonl
-from agentbench_lab.drivers.base import Context
 from agentbench_lab.drivers.child import LEAVE_S, Child, make_folder, remove_folder
 from agentbench_lab.drivers.command_said import Said
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.mcp_client import needs_sdk

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, Loaded, load_driver
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.loading import Loaded, load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Observation, Usage
 from agentbench_lab.worlds.toolbox import Toolbox

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task, project_root
-from agentbench_lab.drivers.base import LONGEST_WAIT_S, Context, InfrastructureError, Nonsense, OutOfTime
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import LONGEST_WAIT_S, InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,

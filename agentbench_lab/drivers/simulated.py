@@ -37,7 +37,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.identity import version_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript, Usage

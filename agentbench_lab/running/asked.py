@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
 from agentbench_lab.conversation import DEFAULT_USER
-from agentbench_lab.drivers.base import Loaded, load_driver
+from agentbench_lab.drivers.loading import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm

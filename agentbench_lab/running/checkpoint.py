@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agentbench_lab.drivers.base import Context, Step
+from agentbench_lab.drivers.context import Context, Step
 from agentbench_lab.results.product import Arm
 from agentbench_lab.transcripts import Stop, Usage, Worker
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox

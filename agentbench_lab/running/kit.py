@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Limits
-from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.drivers.identity import functions_in, layers, name_of
+from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Keeper, checkpoint_path

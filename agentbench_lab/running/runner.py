@@ -25,7 +25,7 @@ from agentbench_lab.cases import (
     select,
 )
 from agentbench_lab.conversation import DEFAULT_USER, user_version
-from agentbench_lab.drivers.base import known_figures
+from agentbench_lab.drivers.context import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order

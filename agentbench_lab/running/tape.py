@@ -19,7 +19,9 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Nonsense
+from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,
@@ -31,6 +33,7 @@ from agentbench_lab.drivers.recording import (
     read_recording,
     worker_of,
 )
+from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import redact

@@ -17,18 +17,16 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
 from agentbench_lab.conversation import Conversation, Talk
-from agentbench_lab.drivers.base import (
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import (
     LONGEST_WAIT_S,
-    Context,
     InfrastructureError,
-    Loaded,
     Misconfigured,
     Nonsense,
     OutOfTime,
-    as_transcript,
-    ended,
-    only_in,
 )
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, ended, only_in
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded

@@ -13,15 +13,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import (
-    Context,
-    Loaded,
-    OutOfTime,
-    Seat,
-    as_transcript,
-    ended,
-    only_in,
-)
+from agentbench_lab.drivers.context import Context, Seat
+from agentbench_lab.drivers.faults import OutOfTime
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, ended, only_in
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.rounds import Rounds
 from agentbench_lab.worlds.toolbox import Toolbox

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, Loaded, import_function
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.identity import layers, name_of, source_digest, version_of
+from agentbench_lab.drivers.loading import Loaded, import_function
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold
 from agentbench_lab.scaffolds.ship import fan_out, given_parts, linear, once, plan_parts, whole

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.identity import name_of, version_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold, side_by_side

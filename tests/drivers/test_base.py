@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Call, Goal, Task
-from agentbench_lab.drivers.base import BUILT_IN, Context, known_drivers, load_driver
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.loading import BUILT_IN, known_drivers, load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import load_driver
 from agentbench_lab.drivers.command import ENVIRONMENT, Command, make
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -417,7 +417,7 @@ LAB = """
 import os, sys, threading, time
 sys.path.insert(0, {root!r})
 from agentbench_lab.drivers.command import make
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.cases import Task
 class Tools:
     names = (); tools = ()
@@ -467,7 +467,7 @@ def test_it_can_be_sent_to_other_processes(tmp_path: Path) -> None:
 
 
 def test_called_outside_a_run_it_speaks_for_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    from agentbench_lab.drivers.base import Context
+    from agentbench_lab.drivers.context import Context
     from agentbench_lab.worlds.toolbox import Toolbox
 
     from ..doing import tiny_world

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, load_driver
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faulty import faulty
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.drivers.simulated import Parameters, Simulated
 from agentbench_lab.errors import LabError
 from agentbench_lab.running.runner import evaluate

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbench_lab.drivers.base import load_driver
 from agentbench_lab.drivers.faulty import faulty
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.drivers.simulated import Parameters, expected, parameters, pays_from
 from agentbench_lab.errors import LabError
 

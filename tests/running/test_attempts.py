@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Counts, Run, load_run
 from agentbench_lab.running.runner import Caps, Interrupted, evaluate
@@ -107,7 +108,7 @@ def test_a_retry_says_nothing_in_the_terminal(tmp_path: Path) -> None:
     """Its row among the attempts says it."""
     write_driver(
         tmp_path,
-        "from agentbench_lab.drivers.base import InfrastructureError\n"
+        "from agentbench_lab.drivers.faults import InfrastructureError\n"
         "from tests.doing import knows\n"
         "seen = []\n"
         "def down(task, tools, ctx):\n"

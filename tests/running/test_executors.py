@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, load_driver
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faulty import faulty
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_row
 from agentbench_lab.results.run import Run, load_run
@@ -37,7 +38,7 @@ DRIVERS = '''
 """Drivers that a worker can import."""
 import asyncio, ctypes, os, pathlib, signal, subprocess, sys, threading, time
 from agentbench_lab.cases import Call
-from agentbench_lab.drivers.base import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.transcripts import Transcript
 from tests.doing import knows
 

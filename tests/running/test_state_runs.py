@@ -10,7 +10,7 @@ import pytest
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import read_product, regrade
 from agentbench_lab.results.run import load_run

@@ -203,7 +203,7 @@ def _text(value: Any, above: tuple[int, ...], strict: bool) -> str:
         return ""
     said = repr(value)
     if kind.__repr__ is object.__repr__ or " at 0x" in said or "..." in said:
-        raise _Untold(f"a {kind.__qualname__}")
+        raise _Untold(f"a value of the type {kind.__qualname__}")
     return f"{where} {said}"
 
 

@@ -168,7 +168,7 @@ def scaffolds_asked(scaffolds: ScaffoldLike | Sequence[ScaffoldLike]) -> list[Lo
 
 
 def _twice(what: str, name: str, one: object, other: object) -> str:
-    if one == other or isinstance(one, str) or isinstance(other, str):
+    if one is other or isinstance(one, str) or isinstance(other, str):
         return f"{what} {name!r} is given twice"
     return f"two {what}s have the name {name!r}: give each its own, by an attribute (made.name = 'mine')"
 

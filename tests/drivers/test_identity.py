@@ -187,7 +187,7 @@ def test_what_cannot_be_told_apart_needs_a_name(tmp_path: Path) -> None:
     with pytest.raises(LabError) as caught:
         load_driver(one)
     assert str(caught.value) == (
-        f"'{__name__}:asked' is given a object, which cannot be told from another of its kind: give what is made of both "
+        f"'{__name__}:asked' is given a value of the type object, which cannot be told from another of its kind: give what is made of both "
         "a name (made.name = 'mine')"
     )
     one.name = "mine"

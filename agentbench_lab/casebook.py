@@ -52,7 +52,7 @@ def carry_out(opened: Opened) -> Run:
     import msgspec
 
     from agentbench_lab.cases import Task
-    from agentbench_lab.drivers.base import Context
+    from agentbench_lab.drivers.context import Context
     from agentbench_lab.running.lint_outcomes import reference_answer, reference_calls
     from agentbench_lab.running.runner import evaluate
     from agentbench_lab.transcripts import Transcript, Usage

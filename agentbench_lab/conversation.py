@@ -19,16 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Case, Expect, Goal, Message, Task
-from agentbench_lab.drivers.base import (
-    Context,
-    InfrastructureError,
-    Loaded,
-    Misconfigured,
-    as_transcript,
-    checked_usage,
-    only_in,
-    with_that_of,
-)
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, only_in
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.users import STOP_TOKEN, without_stop
 from agentbench_lab.worlds.capabilities import Registry
@@ -169,13 +163,11 @@ class Conversation:
         # a control tool ends the trial, whichever turn it is
         desk.ending = self._tools.ending
         ctx = self._ctx.child(seat, desk, task, name=f"turn {self._begun}")
-        began = time.perf_counter()
         try:
             returned = yield lambda: self._agent.start(task, desk, ctx)
             turn = as_transcript(returned)
-        except InfrastructureError as error:
-            if error.usage is not None:
-                self._ctx.settle(seat, with_that_of(error, ctx.spent), "infrastructure_error")
+        except BaseException as error:
+            self._ctx.settle(seat, error)
             raise
         spoken = isinstance(turn.answer, str) and not turn.text
         words, stopped = without_stop(turn.answer if spoken else turn.text)
@@ -184,10 +176,7 @@ class Conversation:
             turn = msgspec.structs.replace(turn, answer=None if desk.ending.answered else words)
         self._turns.append(turn)
         self.messages += _agents_messages(turn, words, request, desk.ending, desk.close())
-        used = ctx.spent if turn.usage == _UNKNOWN else turn.usage
-        if used.wall_s is None:
-            used = msgspec.structs.replace(used, wall_s=time.perf_counter() - began)
-        self._ctx.settle(seat, used, turn.stop)
+        self._ctx.settle(seat, turn)
         self._ended_by = self._agents_end(turn, words, spoken, stopped)
         return words
 
@@ -219,23 +208,17 @@ class Conversation:
         root.deadline = self._ctx.deadline
         (seat,) = root.seats(1)
         ctx = root.child(seat, self._silence, task)
-        usage = _UNKNOWN
         try:
             returned = yield lambda: self._user.start(task, self._silence, ctx)
             turn = as_transcript(returned)
-            usage = ctx.spent if turn.usage == _UNKNOWN else turn.usage
-        except InfrastructureError as error:
-            usage = ctx.spent if error.usage is None else checked_usage(error.usage)
-            raise InfrastructureError(
-                f"{_FAILED}: {error}", retry_after=error.retry_after, final=error.final
-            ) from error
-        except Misconfigured:
+        except BaseException as error:
+            root.settle(seat, error)
+            if isinstance(error, Exception) and not isinstance(error, Misconfigured):
+                raise _users_fault(error) from error
             raise
-        except Exception as error:
-            raise InfrastructureError(f"{_FAILED}: {type(error).__name__}: {error}") from error
         finally:
             self._ctx.waited_s += time.perf_counter() - began
-            root.settle(seat, usage, "done")
+        root.settle(seat, turn)
         self._begin_user(False)
         text = turn.text or (turn.answer if isinstance(turn.answer, str) else "")
         words, stopped = without_stop(text)
@@ -288,6 +271,13 @@ class Conversation:
 _FAILED = "the simulated user failed"
 
 
+def _users_fault(error: Exception) -> InfrastructureError:
+    """What went wrong with the user, which is nothing of the agent's."""
+    if isinstance(error, InfrastructureError):
+        return InfrastructureError(f"{_FAILED}: {error}", retry_after=error.retry_after, final=error.final)
+    return InfrastructureError(f"{_FAILED}: {type(error).__name__}: {error}")
+
+
 def user_seed(seed: str) -> str:
     """What the random numbers of the user's side grow from, in the trial of this seed."""
     return hashlib.sha256(f"{seed}\0user".encode()).hexdigest()[:16]
@@ -296,6 +286,13 @@ def user_seed(seed: str) -> str:
 def user_policy(scenario: str) -> str:
     """What a simulated user is told: its part, and what is particular to the case."""
     return f"{ROLE}\n\nWhat is so with this person:\n{scenario}" if scenario.strip() else ROLE
+
+
+def user_version(user: Loaded) -> str:
+    """Which user this is: the driver's version, and what it is told around its scenario, where it hears of that."""
+    if user.name == DEFAULT_USER:
+        return user.version
+    return f"{user.version}+{hashlib.sha256(user_policy('what is so').encode()).hexdigest()[:16]}"
 
 
 def _turned(message: Message) -> Message:
@@ -378,4 +375,14 @@ class _Nowhere:
         return None
 
 
-__all__ = ["DEFAULT_USER", "ROLE", "Conversation", "NoTools", "Talk", "UserSide", "user_policy", "user_seed"]
+__all__ = [
+    "DEFAULT_USER",
+    "ROLE",
+    "Conversation",
+    "NoTools",
+    "Talk",
+    "UserSide",
+    "user_policy",
+    "user_seed",
+    "user_version",
+]

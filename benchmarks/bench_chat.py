@@ -24,7 +24,8 @@ from common import compare
 
 from agentbench_lab.cases import Task, load_suite
 from agentbench_lab.drivers import chat_http
-from agentbench_lab.drivers.base import Context, load_driver
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import Toolbox

@@ -14,8 +14,8 @@ from pathlib import Path
 from common import compare
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context
 from agentbench_lab.drivers.command import Command, make
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.worlds.statestore import StateWorld
 from agentbench_lab.worlds.toolbox import Toolbox
 

@@ -14,7 +14,7 @@ import time
 from common import compare
 
 from agentbench_lab.cases import Call, Case, load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.stub import stub
 from agentbench_lab.grading import Evidence, grade
 from agentbench_lab.running.trial import collect

@@ -20,7 +20,7 @@ from pathlib import Path
 from common import Journaled, compare
 
 from agentbench_lab.cases import load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.stub import stub
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.worlds.find import Worlds

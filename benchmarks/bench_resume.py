@@ -20,7 +20,7 @@ from agentbench_lab.cases import load_suite
 from agentbench_lab.results.provenance import commit
 from agentbench_lab.running.assemble import now
 from agentbench_lab.running.journal import FORMAT, Header, Journal
-from agentbench_lab.running.records import records_of
+from agentbench_lab.running.reread import records_of
 from agentbench_lab.running.runner import Prepared, evaluate, prepare
 from agentbench_lab.running.trial import Record
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from common import compare
 
 from agentbench_lab.cases import Task, load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox

@@ -135,7 +135,7 @@ def knows(task: Task, tools: Toolbox, ctx: Any) -> Transcript:
         for key in ("calls", "result", "candidateResults", "inferredGoal", "reject", "ambiguousGoals")
         if key in expect
     }
-    from agentbench_lab.drivers.base import as_transcript
+    from agentbench_lab.drivers.returned import as_transcript
 
     return as_transcript({**said, "refused": expect.get("refuse", False), "recovered": "recover" in expect})
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from agentbench_lab.cli import cli
-from agentbench_lab.drivers.base import MAKERS
+from agentbench_lab.drivers.loading import MAKERS
 from agentbench_lab.ladder import RUNG_NAMES
 from agentbench_lab.results.run import load_run
 

@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.mcp_server import HttpBridge

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbench_lab import tables
+from agentbench_lab import conversation, tables
 from agentbench_lab.cases import Case, Limits, Message, Task, parse_cases
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate, prepare
@@ -371,6 +372,42 @@ def test_what_a_failed_turn_has_cost_is_counted() -> None:
     assert (row["excluded_owner"], row["tokens_fresh_input"], row["tokens_output"]) == ("environment", 37, 5)
 
 
+@pytest.mark.parametrize("usage", [None, Usage(cost_micros=0)], ids=["without", "in part unknown"])
+@pytest.mark.parametrize("native", [False, True], ids=["plain", "async"])
+def test_a_turn_that_fails_after_output_is_not_drawn_again(usage: Usage | None, native: bool) -> None:
+    tries = []
+
+    def speaks_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        tries.append(ctx.attempt)
+        ctx.spend(Usage(output=3, cost_micros=70))
+        with ctx.waiting():
+            pass
+        raise InfrastructureError("broken off", retry_after=0, usage=usage)
+
+    async def waits_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        return speaks_and_fails(task, tools, ctx)
+
+    agent = waits_and_fails if native else speaks_and_fails
+    run = evaluate(cases(), agent, world=world(), save_run=False, retries=3)
+    row = row_of(run)
+    assert (len(tries), row["attempts"], row["excluded_owner"], row["cost_micros"]) == (
+        1,
+        1,
+        "environment",
+        70,
+    )
+    # the turn has ended: what it waited is no work, and its own figures say how it ended
+    assert row["working_s"] < row["wall_s"]
+    (turn,) = json.loads(run.attempts.to_pylist()[0]["workers"])
+    assert (turn["stop"], turn["usage"]["cost_micros"]) == ("infrastructure_error", 70)
+
+
+def test_what_a_turn_used_that_ran_out_of_time_is_counted() -> None:
+    late = OutOfTime("stopped", usage=Usage(7, 0, 0, 1, 1))
+    row = row_of(talk(Says("Which?", late, usage=Usage(30, 0, 0, 4, 1)), Says("W77.")))
+    assert (row["stop"], row["tokens_fresh_input"], row["tokens_output"]) == ("timeout", 37, 5)
+
+
 def test_a_turn_that_is_no_transcript_is_the_agents_error() -> None:
     assert row_of(talk(Says("Which?", lambda tools: 5), Says("W77.")))["outcome"] == "driver_error"
 
@@ -581,6 +618,23 @@ def test_the_user_is_part_of_the_runs_key(tmp_path: Path) -> None:
     # what was said of the first trial is what is said of it now
     assert [json.loads(row["extra"])["turns"] for row in longer.trials.to_pylist()] == [1, 1, 1]
     assert load_run(tmp_path / "run").card.counts.judged == 3
+
+
+def test_what_a_user_is_told_around_its_scenario_is_part_of_the_runs_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script has no use for it, and keeps its key."""
+
+    def run(user: Side | str, name: str, trials: int) -> Run:
+        return evaluate(
+            cases(), "refuse_all", user=user, world=world(), out=tmp_path / name, stamp="s", trials=trials
+        )
+
+    run(speaks, "spoken", 1), run("scripted", "scripted", 1)
+    monkeypatch.setattr(conversation, "ROLE", "You play somebody else.")
+    with pytest.raises(LabError, match=r"user: '.*speaks .* is now"):
+        run(speaks, "spoken", 2)
+    assert run("scripted", "scripted", 2).trials.num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call, Limits, Suite, Task, load_suite
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.scaffolds import fan_out, in_ledger_order, linear, load_scaffold
+from agentbench_lab.scaffolds import Agent, durable, fan_out, in_ledger_order, linear, load_scaffold
 from agentbench_lab.transcripts import Transcript, Usage, Worker, together
 from agentbench_lab.worlds.rounds import BudgetSpent, Rounds
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox
@@ -313,6 +314,24 @@ def test_infrastructure_that_fails_before_anything_was_said_is_tried_again(suite
     assert tries == ["part", "part", "part"]
 
 
+@pytest.mark.parametrize("usage", [None, Usage(cost_micros=0)], ids=["without", "in part unknown"])
+def test_a_worker_that_fails_after_output_is_not_drawn_again(suite: Suite, usage: Usage | None) -> None:
+    tries = []
+
+    def speaks_and_fails(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        tries.append(ctx.attempt)
+        ctx.spend(Usage(output=3, cost_micros=70))
+        raise InfrastructureError("broken off", retry_after=0, usage=usage)
+
+    found = frame(run(suite, speaks_and_fails, "linear", only="w2"))
+    assert (len(tries), found["attempts"].to_list(), found["cost_micros"].to_list()) == (1, [1], [70])
+
+
+def test_what_a_worker_used_that_ran_out_of_time_is_counted(suite: Suite) -> None:
+    found = frame(run(suite, fails_at(1, OutOfTime("stopped", usage=EACH)), "linear", only="w5"))
+    assert (found["stop"].to_list(), found["cost_micros"].to_list()) == (["timeout"], [7 + 14 + 7])
+
+
 @pytest.mark.parametrize("scaffold", ["linear", "fan_out_2"])
 def test_limits_are_those_of_all_workers_together(suite: Suite, scaffold: str) -> None:
     few = frame(run(suite, writes, scaffold, only="w5", limits=Limits(tool_calls=5)))
@@ -417,6 +436,48 @@ def test_scaffolds_in_python(suite: Suite) -> None:
     assert (load_scaffold("fan_out_4").name, load_scaffold(linear).name) == ("fan_out_4", "linear")
     found = run(suite, writes, fan_out(3))
     assert frame(found)["solved"].all() and found.card.arms[0].scaffold == "fan_out_3"
+
+
+def forgets(agent: Agent) -> Any:
+    def run(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        return agent(task, tools, ctx)
+
+    assert run
+
+
+def fails(agent: Agent) -> Any:
+    raise ValueError("no\nagent")
+
+
+def gives_async(agent: Agent) -> Any:
+    async def run(task: Task, tools: Toolbox, ctx: Context) -> None: ...
+
+    return run
+
+
+NO_SCAFFOLDS = {
+    forgets: "gave back nothing; a scaffold gives back the function that does a task: run(task, tools, ctx) (is a `return` missing?)",
+    fails: "failed before it had a task: ValueError: no agent",
+    gives_async: "gave back an async function",
+    lambda agent: 7: "gave back a int; a scaffold gives back the function",
+    lambda agent: lambda task: None: "gave back a function that takes (task); a scaffold gives back",
+    durable(forgets): "gave back nothing",
+}
+
+
+@pytest.mark.parametrize("scaffold", NO_SCAFFOLDS)
+def test_a_scaffold_that_gives_no_function_is_one_line_before_the_run(suite: Suite, scaffold: Any) -> None:
+    asked: list[Task] = []
+
+    def driver(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        asked.append(task)
+        return Transcript()
+
+    with pytest.raises(LabError) as caught:
+        run(suite, driver, scaffold)
+    name = load_scaffold(scaffold).name
+    assert str(caught.value).startswith(f"scaffold {name!r} {NO_SCAFFOLDS[scaffold]}")
+    assert "\n" not in str(caught.value) and asked == []
 
 
 def test_the_scaffold_of_the_page_works_as_it_stands(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript, Usage

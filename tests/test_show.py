@@ -10,7 +10,8 @@ import pytest
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task, load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.running.lint import lint_suite
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.worlds.sandbox_levels import Level, unavailable

@@ -114,7 +114,7 @@ def publish(notebooks: Sequence[str], out: str, jobs: int, isolated: bool) -> No
 def drivers() -> None:
     """List the drivers that have a name, and the scaffolds."""
     from agentbench_lab.drivers import known_drivers, load_driver
-    from agentbench_lab.drivers.base import MAKERS
+    from agentbench_lab.drivers.loading import MAKERS
     from agentbench_lab.scaffolds import NAMES
 
     for name in sorted(known_drivers()):

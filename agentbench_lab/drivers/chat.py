@@ -28,10 +28,11 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers import chat_http, chat_words, keys
-from agentbench_lab.drivers.base import Context, InfrastructureError, Misconfigured
 from agentbench_lab.drivers.chat_options import Options, parse
 from agentbench_lab.drivers.chat_usage import usage_of
 from agentbench_lab.drivers.chat_words import Asked
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
@@ -60,14 +61,15 @@ class Talk(Struct):
     cached: bool = False
 
 
-def make(text: str) -> Callable[..., Any]:
+def make(text: str) -> Any:
     """The driver behind `chat:TEXT`. Raises LabError for a text that is none and where the extra is missing."""
     options = parse(text)
     chat_http.check_installed()
     keys.api_key()
-    driver = functools.partial(_drive, options)
-    driver.evidence, driver.model, driver.version = "live", options.model, options.version  # type: ignore[attr-defined]
-    driver.close = chat_http.close  # type: ignore[attr-defined]
+    driver: Any = functools.partial(_drive, options)
+    driver.evidence, driver.model, driver.version = "live", options.model, options.version
+    driver.name = f"chat:{text}"
+    driver.close = chat_http.close
     return driver
 
 

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from agentbench_lab.drivers import keys
-from agentbench_lab.drivers.base import InfrastructureError, Misconfigured
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.drivers.lasting import LASTING
 from agentbench_lab.transcripts import Usage
 

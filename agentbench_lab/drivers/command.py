@@ -32,10 +32,11 @@ from typing import Any
 
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers import command_agentd, command_jsonl, keys
-from agentbench_lab.drivers.base import Context, InfrastructureError, Misconfigured
 from agentbench_lab.drivers.child import LEAVE_S, Child, make_folder, remove_folder
 from agentbench_lab.drivers.command_asked import Program, environment_of, model_of, parse, version_of
 from agentbench_lab.drivers.command_said import Said
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.mcp_server import HttpBridge
@@ -77,6 +78,11 @@ class Command:
         self.model = program.model
         self.version = version_of(program)
         self._begin()
+
+    @property
+    def name(self) -> str:
+        text = self.program.text
+        return f"command{text if text.startswith('[') else f':{text}'}"
 
     def _begin(self) -> None:
         # wherever it is: this may be another process

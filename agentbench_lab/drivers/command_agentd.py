@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, OutOfTime
 from agentbench_lab.drivers.child import Child, Late
 from agentbench_lab.drivers.command_said import Said, how
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.transcripts import Observation, Stop, Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent, Tool, Toolbox
 

@@ -20,16 +20,11 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import (
-    Context,
-    InfrastructureError,
-    Nonsense,
-    OutOfTime,
-    as_transcript,
-    checked_usage,
-)
 from agentbench_lab.drivers.child import Child, Late, TooLong
 from agentbench_lab.drivers.command_said import Said, how
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Nonsense, OutOfTime
+from agentbench_lab.drivers.returned import as_transcript, checked_usage
 from agentbench_lab.errors import nearest
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox

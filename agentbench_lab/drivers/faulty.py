@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, Loaded, load_driver
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.loading import Loaded, load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Observation, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
@@ -39,7 +40,9 @@ def make(text: str) -> Faulty:
 
 def faulty(driver: str | Callable[..., Any], p: float) -> Faulty:
     """The driver, crashing with probability `p` at each boundary between two steps."""
-    return Faulty(load_driver(driver), p)
+    if type(p) not in (int, float) or not 0 <= p <= 1:
+        raise LabError(f"faulty: p is a number from 0 to 1, not {p!r}")
+    return Faulty(load_driver(driver), float(p))
 
 
 class Faulty:
@@ -47,8 +50,9 @@ class Faulty:
 
     def __init__(self, driver: Loaded, p: float) -> None:
         self.driver, self.p = driver, p
+        self.name, self.behind = f"faulty:{p!r}:{driver.name}", (driver.function,)
         self.evidence, self.model = driver.evidence, driver.model
-        self.version = f"faulty {p:g} {driver.version}"
+        self.version = f"faulty {p!r} {driver.version}"
         crashes = f"crashes are drawn by lot: {p:g} at each tool call and each model call"
         self.banner = f"{driver.banner}; {crashes}" if driver.banner else crashes
 
@@ -72,12 +76,6 @@ class Faulty:
         tools.call = calling  # type: ignore[method-assign]
         ctx.spend = spending  # type: ignore[method-assign]
         return self.driver.start(task, tools, ctx)
-
-    def close(self) -> None:
-        """What the driver holds is given back when the run ends."""
-        close = getattr(self.driver.function, "close", None)
-        if close is not None:
-            close()
 
 
 __all__ = ["Crash", "Faulty", "faulty", "make"]

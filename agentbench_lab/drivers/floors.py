@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 

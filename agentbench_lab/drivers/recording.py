@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.transcripts import Observation, Status, Transcript, Usage
 from agentbench_lab.values import canonical, digest

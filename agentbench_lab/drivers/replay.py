@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task, project_root
-from agentbench_lab.drivers.base import LONGEST_WAIT_S, Context, InfrastructureError, Nonsense, OutOfTime
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import LONGEST_WAIT_S, InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,
@@ -91,6 +92,10 @@ class Replay:
             if call.driver == name and call.model == self.model
         }
         self._nameless = {key[:-1]: call for key, call in self._calls.items()}
+
+    @property
+    def name(self) -> str:
+        return f"replay:{self._recording.path}#{self._name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # the file is read again where it is needed: a worker is not sent all of it

@@ -25,24 +25,26 @@ by the attribute `wants_gold`, and refuses to do so unless its evidence is `simu
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.identity import version_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
-Share = Annotated[float, Meta(gt=0, le=1)]
-Tokens = Annotated[int, Meta(ge=0)]
-Price = Annotated[int, Meta(ge=0)]
+LARGEST = 1_000_000_000
+"""The largest number of tokens or of micros."""
 
 
 class Parameters(Struct, frozen=True):
@@ -53,17 +55,46 @@ class Parameters(Struct, frozen=True):
     request, `turn` what a step adds to the context, `told` what is told of a part that is done.
     """
 
-    success: Share = 0.997
-    window: Tokens = 2_500
-    attention: Annotated[float, Meta(gt=0)] = 24_000
-    prompt: Tokens = 2_000
-    brief: Tokens = 150
-    part: Tokens = 30
-    turn: Tokens = 120
-    told: Tokens = 40
-    output: Tokens = 40
-    input_price: Price = 1
-    output_price: Price = 4
+    success: float = 0.997
+    window: int = 2_500
+    attention: float = 24_000
+    prompt: int = 2_000
+    brief: int = 150
+    part: int = 30
+    turn: int = 120
+    told: int = 40
+    output: int = 40
+    input_price: int = 1
+    output_price: int = 4
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value: Any = getattr(self, name)
+            number = type(value) in (int, float) and not math.isnan(value)
+            most = {"success": 1, "attention": math.inf}.get(name)
+            if most is not None:
+                sound, what = number and 0 < value <= most, "a number above 0"
+                what += " and at most 1" if most == 1 else ""
+            else:
+                sound = type(value) is int and 0 <= value <= LARGEST
+                what = f"a whole number from 0 to {LARGEST:,}"
+            if not sound:
+                near = _nearest(name, value) if number else ""
+                raise LabError(f"simulated: {name} is {what}, not {value!r}{near}")
+
+
+def _nearest(name: str, value: float) -> str:
+    """The value that may have been meant; of a share above 1 that it is a percentage."""
+    if name in ("success", "attention"):
+        near = value / 100 if 2 <= value <= 100 else 1 if value > 1 else None
+    else:
+        near = round(min(max(value, 0), LARGEST))
+    return (
+        "" if near is None else f" (did you mean {near:g}?)" if near < 1_000 else f" (did you mean {near}?)"
+    )
+
+
+_USUAL = Parameters()
 
 
 class Solution(Struct, frozen=True):
@@ -87,22 +118,32 @@ def make(text: str) -> Simulated:
 
 
 def parameters(text: str) -> Parameters:
-    """Parameters written as `KEY=VALUE,...`; LabError for a key there is none of, or a value that is none."""
+    """Parameters written as `KEY=VALUE,...`; LabError for a key there is none of, or a value out of its range."""
+    if text.startswith("["):
+        raise LabError(
+            f"simulated has no options in brackets: write simulated:{text.replace(']:', ',').strip('[],') or 'KEY=VALUE'}"
+        )
     given: dict[str, Any] = {}
     for pair in filter(None, (pair.strip() for pair in text.split(","))):
-        key, equals, value = pair.partition("=")
-        key = key.strip()
+        key, equals, value = (part.strip() for part in pair.partition("="))
         if key not in Parameters.__struct_fields__:
             raise LabError(
                 f"simulated: no parameter {key!r}{did_you_mean(key, Parameters.__struct_fields__)}"
             )
         if not equals:
             raise LabError(f"simulated: {key!r} needs a value, as in {key}=1")
-        given[key] = value.strip()
-    try:
-        return msgspec.convert(given, Parameters, strict=False)
-    except msgspec.ValidationError as error:
-        raise LabError(f"simulated: {error}") from None
+        if key in given:
+            raise LabError(f"simulated: {key} is given twice")
+        given[key] = _number(value)
+    return Parameters(**given)
+
+
+def _number(text: str) -> Any:
+    """The number that a text is, else the text."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class Simulated:
@@ -113,15 +154,23 @@ class Simulated:
 
     def __init__(
         self,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = _USUAL,
         scaffold: str = "once",
         solutions: Mapping[str, Solution] | None = None,
         cases: Mapping[str, str] | None = None,
     ) -> None:
         self.parameters, self._scaffold = parameters, scaffold
         self._solutions, self._cases = dict(solutions or {}), dict(cases or {})
-        words = ", ".join(f"{name}={value:g}" for name, value in msgspec.structs.asdict(parameters).items())
+        values = msgspec.structs.asdict(parameters)
+        changed = [f"{name}={value!r}" for name, value in values.items() if value != getattr(_USUAL, name)]
+        self.name = ":".join(["simulated", *filter(None, [",".join(changed)])])
+        words = ", ".join(f"{name}={value:g}" for name, value in values.items())
         self.banner = f"simulated: an error model that knows the reference solutions, not an agent; {words}"
+
+    @property
+    def version(self) -> str:
+        """That of this file and of the parameters."""
+        return version_of(functools.partial(type(self), self.parameters))
 
     def for_arm(
         self, scaffold: str, solutions: Mapping[str, Solution], cases: Mapping[str, str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.grading.proof import receipt
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.capabilities import Capability

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
 from agentbench_lab.conversation import DEFAULT_USER
-from agentbench_lab.drivers.base import Loaded, load_driver
+from agentbench_lab.drivers.loading import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
@@ -124,12 +124,14 @@ def arms_asked(
     found = scaffolds_asked(scaffolds)
     arms: list[Arm] = []
     loaded: list[Loaded] = []
+    named: dict[str, DriverLike] = {}
     for one in drivers:
         modes = isinstance(one, str) and MODE in one
         known = None if modes else load_driver(one)
         name = one if known is None else known.name
-        if any(arm.driver == name for arm in arms):
-            raise LabError(f"driver {name!r} is given twice")
+        if name in named:
+            raise LabError(_twice("driver", name, one, named[name]))
+        named[name] = one
         for scaffold in found:
             if scaffold.native and known is not None:
                 raise LabError(
@@ -155,12 +157,20 @@ def scaffolds_asked(scaffolds: ScaffoldLike | Sequence[ScaffoldLike]) -> list[Lo
     several: Any = scaffolds if isinstance(scaffolds, list | tuple) else [scaffolds]
     if not several:
         raise LabError("no scaffold given")
-    found = [load_scaffold(one) for one in several]
-    names = [one.name for one in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise LabError(f"scaffold {name!r} is given twice")
-    return found
+    found: dict[str, LoadedScaffold] = {}
+    given: dict[str, ScaffoldLike] = {}
+    for one in several:
+        scaffold = load_scaffold(one)
+        if scaffold.name in found:
+            raise LabError(_twice("scaffold", scaffold.name, one, given[scaffold.name]))
+        found[scaffold.name], given[scaffold.name] = scaffold, one
+    return list(found.values())
+
+
+def _twice(what: str, name: str, one: object, other: object) -> str:
+    if one is other or isinstance(one, str) or isinstance(other, str):
+        return f"{what} {name!r} is given twice"
+    return f"two {what}s have the name {name!r}: give each its own, by an attribute (made.name = 'mine')"
 
 
 def user_asked(user: DriverLike, suite: Suite, cases: Sequence[Case]) -> Loaded | None:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Case, Suite
-from agentbench_lab.drivers.base import ended
 from agentbench_lab.drivers.chat_words import opening
+from agentbench_lab.drivers.returned import ended
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.grading import Grade
 from agentbench_lab.grading.heard import calls_of, claimed

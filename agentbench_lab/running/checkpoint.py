@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.drivers import keys
-from agentbench_lab.drivers.base import Context, Step
+from agentbench_lab.drivers.context import Context, Step
 from agentbench_lab.results.product import Arm
 from agentbench_lab.transcripts import Stop, Usage, Worker
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox

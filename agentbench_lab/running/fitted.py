@@ -12,8 +12,8 @@ from typing import Any
 
 from agentbench_lab.cases import Case
 from agentbench_lab.conversation import DEFAULT_USER, user_seed
-from agentbench_lab.drivers.base import Loaded
 from agentbench_lab.drivers.faulty import Faulty
+from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.drivers.recording import FORMAT, Begun, RecordedArm
 from agentbench_lab.drivers.replay import Replay
 from agentbench_lab.drivers.simulated import Solution
@@ -21,7 +21,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.ladder import in_order
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.plan import Spec
-from agentbench_lab.running.record import RecordFile, recorded
+from agentbench_lab.running.tape import RecordFile, recorded
 from agentbench_lab.scaffolds import Scaffolded
 
 

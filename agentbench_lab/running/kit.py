@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Limits
-from agentbench_lab.drivers.base import Loaded
+from agentbench_lab.drivers.identity import functions_in, layers, name_of
+from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Keeper, checkpoint_path
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec
 from agentbench_lab.running.trial import Job, Record, Retries
-from agentbench_lab.scaffolds import functions_of
 from agentbench_lab.worlds.toolbox import World
 
 
@@ -97,11 +97,12 @@ class Kit:
 
     def close(self) -> None:
         """The run is over in this process: drivers that have a `close()` give back what they hold, each once."""
-        functions = {
-            id(function): function for driver in self.loaded for function in functions_of(driver)[:1]
-        }
-        for function in functions.values():
-            close = getattr(function, "close", None)
+        holders: dict[int, Any] = {}
+        for driver in self.loaded:
+            holder = next((each for each in layers(driver.function) if hasattr(each, "close")), None)
+            holders[id(holder)] = holder
+        for holder in holders.values():
+            close = getattr(holder, "close", None)
             if callable(close):
                 # the run is there, and nothing that a driver does at its end shall lose it
                 with suppress(Exception):
@@ -110,11 +111,13 @@ class Kit:
     def packed(self) -> bytes:
         """The kit as bytes that another process can unpack; LabError names a driver that cannot be sent."""
         for driver in self.loaded:
-            for what, function in zip(("driver", "scaffold of driver"), functions_of(driver), strict=False):
+            for function in functions_in(driver.function):
                 if _only_here(function):
+                    name = name_of(function)
+                    whose = "" if name == driver.name else f"{name!r} of "
                     raise LabError(
-                        f"{what} {driver.name!r} is defined in a notebook, a script or a function, where a worker cannot "
-                        "import it: put it into a module, or run in this process (executor threads)"
+                        f"{whose}driver {driver.name!r} is defined in a notebook, a script or a function, where a worker "
+                        "cannot import it: put it into a module, or run in this process (executor threads)"
                     )
             try:
                 pickle.dumps(driver)
@@ -126,9 +129,8 @@ class Kit:
 
 def _only_here(function: Callable[..., Any]) -> bool:
     """Whether a function has no module from which another process could import it."""
-    return getattr(function, "__module__", None) == "__main__" or "<locals>" in getattr(
-        function, "__qualname__", ""
-    )
+    made = function if hasattr(function, "__qualname__") else type(function)
+    return made.__module__ == "__main__" or "<locals>" in made.__qualname__
 
 
 _unpacked: dict[bytes, Kit] = {}

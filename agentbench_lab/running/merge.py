@@ -16,7 +16,7 @@ from agentbench_lab.running.assemble import assembled, climbed, envelope, now
 from agentbench_lab.running.journal import differences
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.plan import shard_numbers
-from agentbench_lab.running.records import Key, judged_again, key_of, records_of
+from agentbench_lab.running.reread import Key, judged_again, key_of, records_of
 from agentbench_lab.running.runner import make_folder, settings_of
 from agentbench_lab.running.trial import Record
 

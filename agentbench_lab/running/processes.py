@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 
-from agentbench_lab.drivers.base import Misconfigured
+from agentbench_lab.drivers.faults import Misconfigured
 from agentbench_lab.errors import LabError
 from agentbench_lab.running.kit import Kit, Wire, unpacked
 from agentbench_lab.running.output import routed

@@ -24,8 +24,8 @@ from agentbench_lab.cases import (
     project_root,
     select,
 )
-from agentbench_lab.conversation import DEFAULT_USER
-from agentbench_lab.drivers.base import known_figures
+from agentbench_lab.conversation import DEFAULT_USER, user_version
+from agentbench_lab.drivers.context import known_figures
 from agentbench_lab.errors import LabError, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
@@ -79,9 +79,9 @@ from agentbench_lab.running.kit import Kit
 from agentbench_lab.running.lock import RunLock
 from agentbench_lab.running.output import routed
 from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
-from agentbench_lab.running.record import RecordFile, ended_without, record_asked
-from agentbench_lab.running.records import Key, judged_again, key_of, records_of
+from agentbench_lab.running.reread import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
+from agentbench_lab.running.tape import RecordFile, ended_without, record_asked
 from agentbench_lab.running.trial import Record, Retries
 from agentbench_lab.values import digest
 from agentbench_lab.worlds.find import Worlds
@@ -284,7 +284,7 @@ def prepare(
         {case.id: (case.digest, of_case.digest) for case, of_case in placed},
         ladder,
         shard,
-        user_key(played.name, played.version) if played is not None else "",
+        user_key(played.name, user_version(played)) if played is not None else "",
     )
     kit = Kit(
         fitted(drivers, arms, specs, ladder=ladder, record=recording),
@@ -306,7 +306,7 @@ def prepare(
         **settings.limits,
         "world": world_name(world),
         **({"sandbox": level} if level else {}),
-        **({"user": played.name, "user_version": played.version} if played is not None else {}),
+        **({"user": played.name, "user_version": user_version(played)} if played is not None else {}),
     }
     modes = sorted({case.expect.mode for case in cases})
     if modes != ["strict"]:

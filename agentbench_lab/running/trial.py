@@ -17,19 +17,16 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Case, Limits, Task
 from agentbench_lab.conversation import Conversation, Talk
-from agentbench_lab.drivers.base import (
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import (
     LONGEST_WAIT_S,
-    Context,
     InfrastructureError,
-    Loaded,
     Misconfigured,
     Nonsense,
     OutOfTime,
-    as_transcript,
-    checked_usage,
-    ended,
-    only_in,
 )
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, ended, only_in
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
@@ -390,44 +387,38 @@ class Job:
         """What an attempt came to that ended with an error; one that stops the run is raised again."""
         if isinstance(error, Misconfigured):
             raise error
+        self._context.tell_of(error)
         if isinstance(error, BudgetSpent):
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
             stopped = self._out_of_time()
             notes = (*(_kept(str(note)) for note in error.notes), *stopped.notes)
-            usage = None if error.usage is None else checked_usage(error.usage)
-            if usage is not None and self._context.spent != _UNKNOWN:
-                usage = self._context.spent + usage
-            return self._tried(msgspec.structs.replace(stopped, notes=notes), "", usage=usage)
+            return self._tried(msgspec.structs.replace(stopped, notes=notes), "")
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, InfrastructureError):
             note = _kept(f"infrastructure: {_said(error)}")
             stopped = Transcript(terminated=False, stop="infrastructure_error", notes=(note,))
-            spent = self._context.spent
-            usage = spent if error.usage is None else checked_usage(error.usage)
             # what a model has said is a sample; to draw it again would change what is measured
-            silent = self._silent(usage)
-            if error.usage is not None and spent != _UNKNOWN:
-                usage = spent + usage
-            return self._tried(stopped, "", usage=usage, again=error if silent and not error.final else None)
+            again = error if self._silent() and not error.final else None
+            return self._tried(stopped, "", again=again)
         transcript, trace = _crashed(error)
         tried = self._tried(transcript, trace)
         tried.crashed = isinstance(error, Exception) and not isinstance(error, LabError)
         return tried
 
-    def _silent(self, usage: Usage) -> bool:
+    def _silent(self) -> bool:
         """Whether no model has said anything and no tool was called, in what would be done again."""
         rows, workers = (0, 0) if self._keeper is None else self._keeper.mark
         context = self._context
-        if self._toolbox.called > rows:
+        if self._toolbox.called > rows or context.spoke:
             return False
         if context.crew is None:
-            return not (usage.output or 0) and not (context.spent.output or 0)
-        fresh = context.crew.ended[workers:]
-        return all(one.stop == "infrastructure_error" and not (one.usage.output or 0) for one in fresh)
+            return True
+        spoke, fresh = context.crew.spoke, context.crew.ended[workers:]
+        return all(one.stop == "infrastructure_error" and one.number not in spoke for one in fresh)
 
     def _out_of_time(self) -> Transcript:
         wall_s = self.limits.wall_s

@@ -23,7 +23,6 @@ from agentbench_lab.scaffolds.load import (
     LoadedScaffold,
     Scaffolded,
     durable,
-    functions_of,
     load_scaffold,
     scaffolded,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "came_of",
     "durable",
     "fan_out",
-    "functions_of",
     "given_parts",
     "in_ledger_order",
     "linear",

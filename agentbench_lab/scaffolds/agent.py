@@ -12,25 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-import msgspec
-
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import (
-    Context,
-    InfrastructureError,
-    Loaded,
-    OutOfTime,
-    Seat,
-    as_transcript,
-    ended,
-    only_in,
-    with_that_of,
-)
-from agentbench_lab.transcripts import Stop, Transcript, Usage
+from agentbench_lab.drivers.context import Context, Seat
+from agentbench_lab.drivers.faults import OutOfTime
+from agentbench_lab.drivers.loading import Loaded
+from agentbench_lab.drivers.returned import as_transcript, ended, only_in
+from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.rounds import Rounds
-from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
+from agentbench_lab.worlds.toolbox import Toolbox
 
-_UNKNOWN = Usage()
 _LOOK_S = 0.2
 """Seconds after which a trial that waits for its workers looks at the clock."""
 
@@ -61,7 +51,7 @@ class Agent:
         seat = seat or ctx.seats(1)[0]
         desk = tools.desk(seat.number, task.tools, rounds=rounds)
         child = ctx.child(seat, desk, task, name=name, role=role, part=part)
-        process, began = os.getpid(), time.perf_counter()
+        process = os.getpid()
         try:
             returned = self._driver.start(task, desk, child)
             only_in(process)
@@ -69,34 +59,16 @@ class Agent:
                 returned = asyncio.run(_within(returned, child.deadline))
             transcript = ended(as_transcript(returned), desk)
         except BaseException as error:
-            usage = child.spent
-            if isinstance(error, InfrastructureError):
-                usage = with_that_of(error, usage)
-            ctx.settle(seat, _timed(usage, began), _stop_of(error))
+            ctx.settle(seat, error)
             raise
         finally:
             desk.close()
-        usage = transcript.usage if transcript.usage != _UNKNOWN else child.spent
-        ctx.settle(seat, _timed(usage, began), transcript.stop)
+        ctx.settle(seat, transcript)
         return transcript
 
 
 Run = Callable[[Task, Toolbox, Context], Transcript]
 Scaffold = Callable[[Agent], Run]
-
-
-def _timed(usage: Usage, began: float) -> Usage:
-    if usage.wall_s is not None:
-        return usage
-    return msgspec.structs.replace(usage, wall_s=time.perf_counter() - began)
-
-
-def _stop_of(error: BaseException) -> Stop:
-    if isinstance(error, BudgetSpent):
-        return "budget"
-    if isinstance(error, InfrastructureError):
-        return "infrastructure_error"
-    return "timeout" if isinstance(error, OutOfTime | SystemExit) else "driver_error"
 
 
 async def outcome_of(returned: Awaitable[Any]) -> tuple[Any, BaseException | None]:

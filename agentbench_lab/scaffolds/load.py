@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, Loaded, Nonsense, import_function, source_digest
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.identity import layers, name_of, source_digest, version_of
+from agentbench_lab.drivers.loading import Loaded, import_function
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold
 from agentbench_lab.scaffolds.ship import fan_out, given_parts, linear, once, plan_parts, whole
@@ -20,15 +21,16 @@ from agentbench_lab.worlds.toolbox import Toolbox
 def durable(scaffold: Scaffold) -> Scaffold:
     """The same scaffold, gone on with after a crash: see docs/scaffolds.md. Each `ctx.step` that it has finished is on
     disk with the world as it then was, and is neither repeated nor paid for again."""
-    name = load_scaffold(scaffold).name
-    return _Durable(scaffold if scaffold is not once else whole, f"durable:{name}")
+    inner = load_scaffold(scaffold)
+    version = inner.version or source_digest(once)
+    return _Durable(scaffold if inner.wraps else whole, f"durable:{inner.name}", version)
 
 
 class _Durable:
     durable = True
 
-    def __init__(self, scaffold: Scaffold, name: str) -> None:
-        self.scaffold, self.name = scaffold, name
+    def __init__(self, scaffold: Scaffold, name: str, version: str) -> None:
+        self.scaffold, self.name, self.version, self.behind = scaffold, name, version, (scaffold,)
 
     def __call__(self, agent: Agent) -> Run:
         return self.scaffold(agent)
@@ -63,10 +65,7 @@ def load_scaffold(scaffold: str | Scaffold) -> LoadedScaffold:
     Raises LabError with the near match.
     """
     if callable(scaffold):
-        bare: Any = scaffold.func if isinstance(scaffold, functools.partial) else scaffold
-        module, word = getattr(bare, "__module__", ""), getattr(bare, "__qualname__", type(bare).__name__)
-        name = getattr(scaffold, "name", "") or f"{module or '?'}:{word}"
-        return _checked("once" if scaffold is once else name, scaffold)
+        return _checked("once" if scaffold is once else name_of(scaffold), scaffold)
     if not isinstance(scaffold, str):
         raise LabError(f"a scaffold is a name or a function, not a {type(scaffold).__name__}")
     head, _, rest = scaffold.partition(":")
@@ -78,9 +77,7 @@ def load_scaffold(scaffold: str | Scaffold) -> LoadedScaffold:
         inner = load_scaffold(rest or "once")
         if inner.native or inner.durable:
             raise LabError(f"scaffold {scaffold!r}: durable takes a scaffold of ours or yours, not {rest!r}")
-        return replace(
-            _checked(scaffold, durable(inner.function)), version=inner.version or source_digest(once)
-        )
+        return _checked(scaffold, durable(inner.function))
     found = _shipped(scaffold)
     if found is not None:
         return _checked(scaffold, found)
@@ -111,7 +108,7 @@ def _shipped(name: str) -> Scaffold | None:
 
 
 def _checked(name: str, function: Any) -> LoadedScaffold:
-    bare = _bare(function)
+    *_, bare = layers(function)
     try:
         inspect.signature(function).bind(None)
     except TypeError:
@@ -124,7 +121,7 @@ def _checked(name: str, function: Any) -> LoadedScaffold:
         raise LabError(
             f"scaffold {name!r} is an async function; a scaffold is a plain one (its drivers may be async)"
         )
-    version = "" if function is once else source_digest(bare)
+    version = "" if function is once else version_of(function)
     return LoadedScaffold(name, function, version, durable=bool(getattr(function, "durable", False)))
 
 
@@ -132,19 +129,20 @@ class Scaffolded:
     """A driver under a scaffold: what a trial calls."""
 
     def __init__(self, scaffold: Scaffold, driver: Loaded) -> None:
-        self.scaffold, self.driver = scaffold, driver
+        self.scaffold, self.driver, self.behind = scaffold, driver, (driver.function, scaffold)
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
-        run = self.scaffold(Agent(self.driver))
-        if inspect.iscoroutinefunction(run):
-            raise Nonsense("the scaffold gave an async function; a scaffold's is a plain one")
-        return run(task, tools, ctx)
+        return self.scaffold(Agent(self.driver))(task, tools, ctx)
 
 
 def scaffolded(scaffold: LoadedScaffold, driver: Loaded) -> Loaded:
-    """The driver under the scaffold, with the marks of both; under `once` and a native mode the driver itself."""
+    """The driver under the scaffold, with the marks of both; under `once` and a native mode the driver itself.
+
+    Raises LabError for a scaffold that gives back no function to call.
+    """
     if not scaffold.wraps:
         return driver
+    _check_run(scaffold, driver)
     return replace(
         driver,
         function=Scaffolded(scaffold.function, driver),
@@ -154,16 +152,29 @@ def scaffolded(scaffold: LoadedScaffold, driver: Loaded) -> Loaded:
     )
 
 
-def functions_of(driver: Loaded) -> list[Callable[..., Any]]:
-    """The functions behind a loaded driver: the user's own, out of whatever was wrapped around them."""
-    function: Any = driver.function
-    if not isinstance(function, Scaffolded):
-        return [function]
-    return [function.driver.function, _bare(function.scaffold)]
-
-
-def _bare(scaffold: Any) -> Any:
-    """The function itself, out of what was wrapped around it."""
-    while isinstance(scaffold, functools.partial | _Durable):
-        scaffold = scaffold.func if isinstance(scaffold, functools.partial) else scaffold.scaffold
-    return scaffold
+def _check_run(scaffold: LoadedScaffold, driver: Loaded) -> None:
+    """What a scaffold gives back can be called with a task, which is better known before a run than in each trial."""
+    who = f"scaffold {scaffold.name!r}"
+    try:
+        run = scaffold.function(Agent(driver))
+    except LabError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise LabError(f"{who} failed before it had a task: {type(error).__name__}: {said}") from error
+    needed = "a scaffold gives back the function that does a task: run(task, tools, ctx)"
+    if not callable(run):
+        what = "nothing" if run is None else f"a {type(run).__name__}"
+        raise LabError(
+            f"{who} gave back {what}; {needed}{' (is a `return` missing?)' if run is None else ''}"
+        )
+    if inspect.iscoroutinefunction(run):
+        raise LabError(
+            f"{who} gave back an async function; a scaffold's is a plain one (its drivers may be async)"
+        )
+    try:
+        inspect.signature(run).bind(None, None, None)
+    except TypeError:
+        raise LabError(f"{who} gave back a function that takes {inspect.signature(run)}; {needed}") from None
+    except ValueError:
+        pass

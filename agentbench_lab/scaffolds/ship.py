@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.identity import name_of, version_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold, side_by_side
 from agentbench_lab.transcripts import Stop, Transcript
@@ -115,9 +116,17 @@ def fan_out(at_once: int, *, decompose: Decompose = given_parts) -> Scaffold:
     if type(at_once) is not int or not 1 <= at_once <= MOST_PARTS:
         raise LabError(f"fan_out takes a whole number from 1 to {MOST_PARTS}, not {at_once!r}")
     made: Any = functools.partial(_fan_out, at_once=at_once, decompose=decompose)
-    made.name = f"fan_out_{at_once}{':plan' if decompose is plan_parts else ''}"
+    made.version = version_of(made)
+    made.name = f"fan_out_{at_once}{_parts_from(decompose)}"
     found: Scaffold = made
     return found
+
+
+def _parts_from(decompose: Decompose) -> str:
+    """Where parts come from, as the end of a scaffold's name."""
+    if decompose is given_parts:
+        return ""
+    return ":plan" if decompose is plan_parts else f":{name_of(decompose)}"
 
 
 def _fan_out(agent: Agent, *, at_once: int, decompose: Decompose) -> Run:

@@ -15,7 +15,8 @@ import pytest
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.results.bench_io import to_bench
 from agentbench_lab.results.product import read_product
 from agentbench_lab.results.run import Run, load_run

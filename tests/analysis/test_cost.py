@@ -17,7 +17,8 @@ from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.ratios import ALIKE, ONE_CASE, RESAMPLES
 from agentbench_lab.analysis.prices import Prices, Rates
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import Caps, evaluate
 from agentbench_lab.running.trial import Retries

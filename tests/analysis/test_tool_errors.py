@@ -15,7 +15,7 @@ from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.failing_calls import ERRORS
 from agentbench_lab.analysis.metrics.ratios import RESAMPLES
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.stats import ratio_over_cases, wilson
 from agentbench_lab.transcripts import Transcript

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Case, load_suite, parse_cases
-from agentbench_lab.drivers.base import as_transcript
+from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.running.lint import lint_cases
 from agentbench_lab.running.runner import evaluate

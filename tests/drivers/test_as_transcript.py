@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbench_lab.cases import Call
-from agentbench_lab.drivers import base
-from agentbench_lab.drivers.base import Nonsense, as_transcript
+from agentbench_lab.drivers import returned
+from agentbench_lab.drivers.faults import Nonsense
+from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.transcripts import Transcript, Usage
 
 CYCLE: list[Any] = []
@@ -222,7 +223,7 @@ transcripts = st.builds(
 
 
 def slowly(transcript: Transcript) -> Transcript:
-    return base._checked({name: getattr(transcript, name) for name in Transcript.__struct_fields__})
+    return returned._checked({name: getattr(transcript, name) for name in Transcript.__struct_fields__})
 
 
 @settings(deadline=None)
@@ -230,7 +231,7 @@ def slowly(transcript: Transcript) -> Transcript:
 def test_the_quick_copy_agrees_with_the_slow_one(transcript: Transcript) -> None:
     """Where the quick way gives a copy, the slow one gives the same; where the slow one refuses, it gives none."""
     try:
-        quick = base._copied(transcript)
+        quick = returned._copied(transcript)
     except Nonsense:
         quick = None
     try:
@@ -244,4 +245,4 @@ def test_the_quick_copy_agrees_with_the_slow_one(transcript: Transcript) -> None
 def test_the_quick_copy_is_used_for_a_usual_transcript() -> None:
     """Or nothing above would be tested."""
     usual = Transcript(calls=(Call("a", {"x": "é"}),), usage=Usage.zero(), notes=("n",))
-    assert base._copied(usual) == usual
+    assert returned._copied(usual) == usual

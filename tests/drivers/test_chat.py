@@ -14,8 +14,9 @@ import pytest
 from agentbench_lab.cases import Call, Goal, Limits, Message, Task
 from agentbench_lab.conversation import user_policy
 from agentbench_lab.drivers import chat_http, chat_options, chat_words
-from agentbench_lab.drivers.base import Context, load_driver
 from agentbench_lab.drivers.chat_options import DIALECT, parse
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.drivers.base import InfrastructureError, Misconfigured
 from agentbench_lab.drivers.chat_http import ContextFull, failure, seconds
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentbench_lab.drivers import keys
-from agentbench_lab.drivers.base import load_driver
 from agentbench_lab.drivers.chat_http import _clean
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.redaction import REDACTED, redact
 from agentbench_lab.running.runner import evaluate

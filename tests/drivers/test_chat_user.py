@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Task, load_suite, select
-from agentbench_lab.drivers.base import Context, Misconfigured
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import Misconfigured
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript

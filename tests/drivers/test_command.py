@@ -16,9 +16,11 @@ import pytest
 
 from agentbench_lab.cases import Limits, Task
 from agentbench_lab.drivers import command
-from agentbench_lab.drivers.base import Context, InfrastructureError, load_driver
 from agentbench_lab.drivers.command import Command, make
 from agentbench_lab.drivers.command_asked import ENVIRONMENT
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -451,7 +453,8 @@ SHORT = """
 import os, resource, sys
 sys.path.insert(0, {root!r})
 from agentbench_lab.drivers.command import make
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.cases import Task
 class Tools:
     names = (); tools = ()
@@ -580,7 +583,7 @@ LAB = """
 import os, sys, threading, time
 sys.path.insert(0, {root!r})
 from agentbench_lab.drivers.command import make
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.cases import Task
 class Tools:
     names = (); tools = ()
@@ -630,7 +633,7 @@ def test_it_can_be_sent_to_other_processes(tmp_path: Path) -> None:
 
 
 def test_called_outside_a_run_it_speaks_for_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    from agentbench_lab.drivers.base import Context
+    from agentbench_lab.drivers.context import Context
     from agentbench_lab.worlds.toolbox import Toolbox
 
     from ..doing import tiny_world

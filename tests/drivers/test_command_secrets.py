@@ -16,8 +16,8 @@ import pytest
 
 from agentbench_lab.cases import Limits
 from agentbench_lab.drivers import keys
-from agentbench_lab.drivers.base import load_driver
 from agentbench_lab.drivers.command_said import KEPT, TAIL, Said
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.results.redaction import REDACTED, redact
 from agentbench_lab.running.runner import evaluate
 
@@ -159,7 +159,7 @@ def test_nor_what_lies_there_while_it_runs(tmp_path: Path, marked: str) -> None:
 
 def test_nor_a_checkpoint_of_a_driver_of_ones_own(tmp_path: Path, marked: str) -> None:
     """Whoever says it: what this process knows as handed on is in no checkpoint, and the names of steps stay."""
-    from agentbench_lab.drivers.base import Step
+    from agentbench_lab.drivers.context import Step
     from agentbench_lab.running.checkpoint import Checkpoint, _without_secrets
     from agentbench_lab.transcripts import Transcript
     from agentbench_lab.worlds.toolbox import LedgerRow

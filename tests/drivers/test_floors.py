@@ -9,7 +9,7 @@ import pytest
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.floors import reckless, refuse_all
 from agentbench_lab.drivers.stub import stub
 from agentbench_lab.running.runner import evaluate

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbench_lab.drivers.base import load_driver
+from agentbench_lab.drivers.faulty import faulty
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.drivers.simulated import Parameters, expected, parameters, pays_from
 from agentbench_lab.errors import LabError
 
@@ -164,15 +165,33 @@ def test_parameters_are_given_by_name_and_printed() -> None:
     [
         ("sucess=1", r"no parameter 'sucess' \(did you mean 'success'\?\)"),
         ("success", "'success' needs a value"),
-        ("success=1.2", "success"),
-        ("success=0", "success"),
-        ("turn=many", "turn"),
-        ("turn=-1", "turn"),
+        ("success=1.2", r"success is a number above 0 and at most 1, not 1\.2 \(did you mean 1\?\)$"),
+        ("success=95", r"success is a number above 0 and at most 1, not 95 \(did you mean 0\.95\?\)$"),
+        ("success=0", "success is a number above 0 and at most 1, not 0$"),
+        ("success=nan", "success is a number above 0 and at most 1, not nan$"),
+        ("attention=-1", r"attention is a number above 0, not -1$"),
+        ("turn=many", "turn is a whole number from 0 to 1,000,000,000, not 'many'$"),
+        ("turn=-1", r"turn is a whole number from 0 .*, not -1 \(did you mean 0\?\)$"),
+        ("turn=1.6", r"turn is a whole number from 0 .*, not 1\.6 \(did you mean 2\?\)$"),
+        ("turn=1e23", r"\(did you mean 1000000000\?\)$"),
+        ("prompt=inf", r"\(did you mean 1000000000\?\)$"),
+        ("turn=5,turn=6", "turn is given twice"),
+        ("[success=0.5]", "write simulated:success=0.5$"),
+        ("[success=0.5]:turn=2", "write simulated:success=0.5,turn=2$"),
     ],
 )
 def test_wrong_parameters_are_one_line(text: str, message: str) -> None:
     with pytest.raises(LabError, match=message):
         load_driver(f"simulated:{text}")
+
+
+def test_parameters_have_their_ranges_in_python_too() -> None:
+    with pytest.raises(LabError, match="success is a number above 0 and at most 1, not 2"):
+        Parameters(success=2)
+    for p in (1.5, math.nan, "0.1"):
+        with pytest.raises(LabError, match=f"faulty: p is a number from 0 to 1, not {p!r}"):
+            faulty("stub", p)  # type: ignore[arg-type]
+    assert Parameters(success=1, attention=math.inf).attention == math.inf
 
 
 @pytest.mark.parametrize(

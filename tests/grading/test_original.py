@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Case, parse_cases
-from agentbench_lab.drivers.base import as_transcript
+from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.original import _number, _text
 from agentbench_lab.transcripts import Transcript

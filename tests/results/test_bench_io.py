@@ -13,7 +13,7 @@ from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.compare import compare, side
 from agentbench_lab.cases import Call, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.outcomes import LADDER, Outcome, Taxonomy
 from agentbench_lab.results.bench_io import bench_bytes, from_bench, read_bench, to_bench

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import MOST_FAILED, MOST_TRIED_AGAIN, evaluate

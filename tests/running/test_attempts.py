@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Counts, Run, load_run
 from agentbench_lab.running.runner import Caps, Interrupted, evaluate
@@ -107,7 +108,7 @@ def test_a_retry_says_nothing_in_the_terminal(tmp_path: Path) -> None:
     """Its row among the attempts says it."""
     write_driver(
         tmp_path,
-        "from agentbench_lab.drivers.base import InfrastructureError\n"
+        "from agentbench_lab.drivers.faults import InfrastructureError\n"
         "from tests.doing import knows\n"
         "seen = []\n"
         "def down(task, tools, ctx):\n"
@@ -132,12 +133,18 @@ def speaks_by_steps(tools: Toolbox, ctx: Context) -> None:
     raise InfrastructureError("broken off")
 
 
+def speaks_and_says_little_of_the_end(tools: Toolbox, ctx: Context) -> None:
+    """The sum of both has an unknown output."""
+    ctx.spend(Usage(output=3, cost_micros=70))
+    raise InfrastructureError("broken off", usage=Usage(cost_micros=0))
+
+
 def calls_a_tool(tools: Toolbox, ctx: Context) -> None:
     tools.call("tmct_describe", {"symbol": "Cart"})
     raise InfrastructureError("broken off", usage=Usage(cost_micros=70))
 
 
-@pytest.mark.parametrize("step", [speaks, speaks_by_steps, calls_a_tool])
+@pytest.mark.parametrize("step", [speaks, speaks_by_steps, speaks_and_says_little_of_the_end, calls_a_tool])
 def test_an_error_after_output_is_not_tried_again(tmp_path: Path, step: Callable[..., None]) -> None:
     """To draw again what was drawn would change what is measured: the trial is excluded, the environment owns it."""
     driver = Flaky(step)

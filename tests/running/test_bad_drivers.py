@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Call, Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.results.product import ProductRow, encode_rows, regrade
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, OutOfTime
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import OutOfTime
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import Interrupted, evaluate
 from agentbench_lab.transcripts import Usage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import random
@@ -21,11 +22,14 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faulty import faulty
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import Interrupted, evaluate
+from agentbench_lab.scaffolds import durable, fan_out
 from agentbench_lab.worlds.toolbox import Toolbox
 
 from ..doing import CASES, ROOT, environment, knows, some, write_driver, write_suite
@@ -34,7 +38,7 @@ DRIVERS = '''
 """Drivers that a worker can import."""
 import asyncio, ctypes, os, pathlib, signal, subprocess, sys, threading, time
 from agentbench_lab.cases import Call
-from agentbench_lab.drivers.base import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.transcripts import Transcript
 from tests.doing import knows
 
@@ -398,6 +402,50 @@ def test_functions_of_a_script_run_here_and_cannot_be_sent(tmp_path: Path, execu
         "driver '__main__:plain' is defined in a notebook, a script or a function, where a worker cannot import it: "
         "put it into a module, or run in this process (executor threads)"
     )
+
+
+def local() -> tuple[Any, Any]:
+    """A driver and a scaffold that only this process has."""
+
+    def mine(task: Any, tools: Any, ctx: Any) -> Any: ...
+
+    def around(agent: Any) -> Any:
+        return agent
+
+    return mine, around
+
+
+def parts(*given: Any) -> list[str]:
+    return []
+
+
+MINE, AROUND = local()
+HERE = {
+    "crashes by lot": (faulty(MINE, 0.5), "once", "mine"),
+    "a partial": (functools.partial(MINE), "once", None),
+    "a partial of what can be sent": (functools.partial(parts, MINE), "once", "mine"),
+    "an object": (
+        type("Made", (), {"__call__": parts, "__qualname__": "local.<locals>.Made"})(),
+        "once",
+        None,
+    ),
+    "both, and a scaffold of ours": (faulty(functools.partial(MINE), 0.5), "durable:linear", "mine"),
+    "a scaffold": ("stub", AROUND, "around"),
+    "durable": ("stub", durable(AROUND), "around"),
+    "what takes a request apart": ("stub", fan_out(2, decompose=MINE), "mine"),
+}
+
+
+@pytest.mark.parametrize("what", HERE)
+def test_whatever_is_around_what_cannot_be_sent_it_is_named(tmp_path: Path, what: str) -> None:
+    driver, scaffold, named = HERE[what]
+    whose = f"'{__name__}:local.<locals>.{named}' of " if named else ""
+    with pytest.raises(LabError) as caught:
+        evaluate(
+            write_suite(tmp_path, some(0)), driver, scaffolds=scaffold, executor="processes", save_run=False
+        )
+    said = f"{whose}driver {load_driver(driver).name!r} is defined in a notebook, a script or a function, where a worker "
+    assert str(caught.value).startswith(said)
 
 
 def test_a_driver_that_cannot_be_sent_is_named(tmp_path: Path) -> None:

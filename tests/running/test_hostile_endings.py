@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from agentbench_lab.cases import Call, Task, load_suite
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.provenance import commit
 from agentbench_lab.results.run import load_run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import ProductRow
 from agentbench_lab.results.run import load_run

@@ -11,7 +11,8 @@ import pytest
 
 from agentbench_lab import grading
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.merge import merge, regrade_run

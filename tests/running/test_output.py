@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.drivers.base import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.results.run import load_run
 from agentbench_lab.running.output import OUTPUT_LIMIT, Said, routed, spoken_by
 from agentbench_lab.running.runner import evaluate

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, load_driver
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError
+from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.drivers.recording import Begun, Recorded, read_recording
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
@@ -30,7 +32,7 @@ FATES = '''
 """A driver that ends in every way there is, by its trial's own random numbers."""
 import asyncio, os, signal, time
 from agentbench_lab.cases import Call
-from agentbench_lab.drivers.base import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent
 from tests.doing import knows

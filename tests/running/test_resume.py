@@ -19,7 +19,7 @@ import pytest
 
 from agentbench_lab import grading
 from agentbench_lab.cases import Limits, Task
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import read_product
 from agentbench_lab.results.run import load_run

@@ -12,7 +12,7 @@ import pytest
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Limits, Task, load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows, read_product, regrade
 from agentbench_lab.results.run import Run, load_run

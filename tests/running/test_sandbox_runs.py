@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task, load_suite, parse_cases
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import read_product, regrade
 from agentbench_lab.running.lint import lint_suite

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Task, load_suite
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.simulated import Parameters, Simulated, expected, pays_from
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run

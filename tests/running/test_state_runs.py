@@ -10,7 +10,7 @@ import pytest
 
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Limits, Task, parse_cases
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers.context import Context
 from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence
 from agentbench_lab.grading import grade as graded

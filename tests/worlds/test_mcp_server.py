@@ -215,7 +215,7 @@ def test_the_sessions_of_a_trial_end_with_it(leaves: bool) -> None:
         assert post(other, ask, Mcp_Session_Id=sessions[1]["Mcp-Session-Id"])[0] == 200
 
 
-def begun(address: Address) -> str:
+def new_session(address: Address) -> str:
     """The id of a session that is begun, and left open."""
     import httpx2
 
@@ -246,7 +246,7 @@ def in_session(address: Address, session: str, method: str = "POST") -> int:
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_nothing_can_be_done_to_a_session_of_another_trial(bridge: HttpBridge, method: str) -> None:
     mine, other = bridge.open(box()), bridge.open(box())
-    session = begun(mine)
+    session = new_session(mine)
     assert in_session(other, session, method) == 404
     assert in_session(mine, session) == 200
 
@@ -257,15 +257,15 @@ def test_a_trial_has_so_many_sessions_open_and_no_more(
     """An agent that begins one for every call and ends none loses its oldest, and nobody else's."""
     monkeypatch.setattr(mcp_server, "MOST_SESSIONS", 3)
     mine, other = bridge.open(box()), bridge.open(box())
-    kept = begun(other)
-    sessions = [begun(mine) for _ in range(6)]
-    begun(mine)  # by now the oldest have ended
+    kept = new_session(other)
+    sessions = [new_session(mine) for _ in range(6)]
+    new_session(mine)  # by now the oldest have ended
     answers = [in_session(mine, session) for session in sessions]
     assert answers[:3] == [404, 404, 404] and answers[-2:] == [200, 200]
     assert in_session(other, kept) == 200
     # one that its client ends does not count
     assert in_session(mine, sessions[-1], "DELETE") == 200
-    begun(mine)
+    new_session(mine)
     assert in_session(mine, sessions[-2]) == 200
 
 
@@ -516,7 +516,7 @@ def test_a_call_that_its_agent_cancels(patient: HttpBridge) -> None:
     made = slow()
     tools = Toolbox(made, ALL)
     address = patient.open(tools)
-    session = begun(address)
+    session = new_session(address)
 
     def call(number: int) -> tuple[int, str]:
         params = {"name": "get", "arguments": {"id": "W77"}}

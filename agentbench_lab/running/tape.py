@@ -20,7 +20,9 @@ import msgspec
 
 from agentbench_lab.cases import Case, Task
 from agentbench_lab.drivers import keys
-from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
+from agentbench_lab.drivers.context import Context
+from agentbench_lab.drivers.faults import InfrastructureError, Nonsense
+from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,
@@ -32,6 +34,7 @@ from agentbench_lab.drivers.recording import (
     read_recording,
     worker_of,
 )
+from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import shapes
@@ -193,10 +196,7 @@ def recorded(file: RecordFile, driver: Loaded, arm: Arm, cases: Mapping[str, str
     tape = Tape(file, driver, arm, cases)
     native = inspect.iscoroutinefunction(driver.function)
     function: Any = functools.partial(_play_async if native else _play, tape)
-    # whether it can be sent to a worker is asked of the first two, and what it holds is given back by the last
-    for name in ("__module__", "__qualname__", "close"):
-        if hasattr(driver.function, name):
-            setattr(function, name, getattr(driver.function, name))
+    function.behind = (driver.function,)
     return dataclasses.replace(driver, function=function, ladder_shaped=False)
 
 

@@ -322,6 +322,7 @@ _BY_MACHINE: dict[str, tuple[int, dict[str, int]]] = {
             "kexec_file_load": 320, "kexec_load": 246, "keyctl": 250, "mount": 165, "open_by_handle_at": 304,
             "perf_event_open": 298, "pivot_root": 155, "quotactl": 179, "reboot": 169, "request_key": 249,
             "setns": 308, "swapon": 167, "syslog": 103, "umount2": 166, "userfaultfd": 323, "ioctl": 16,
+            "memfd_create": 319,
         },
     ),
     "aarch64": (
@@ -331,11 +332,12 @@ _BY_MACHINE: dict[str, tuple[int, dict[str, int]]] = {
             "kexec_file_load": 294, "kexec_load": 104, "keyctl": 219, "mount": 40, "open_by_handle_at": 265,
             "perf_event_open": 241, "pivot_root": 41, "quotactl": 60, "reboot": 142, "request_key": 218,
             "setns": 268, "swapon": 224, "syslog": 116, "umount2": 39, "userfaultfd": 282, "ioctl": 29,
+            "memfd_create": 279,
         },
     ),
 }  # fmt: skip
-_ON_BOTH = (425, 426, 427, 428, 429, 430, 431, 432, 433, 442)
-"""io_uring's three, and the new calls that mount: open_tree to fspick, mount_setattr."""
+_ON_BOTH = (425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 447)
+"""io_uring's three, the new calls that mount (open_tree to fspick, mount_setattr), memfd_secret."""
 _TERMINAL = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: to type into a terminal as if a person had."""
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
@@ -343,7 +345,7 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 
 def system_call_filter(machine: str) -> bytes:
     """The classic BPF program that refuses (EPERM) what namespaces do not hold: keys, kernel modules, the kernel's log and tracing,
-    mounting, and typing into a terminal. Raises OSError for a processor whose numbers are not known."""
+    mounting, files of memory that no limit counts, and typing into a terminal. Raises OSError for a processor whose numbers are not known."""
     if machine not in _BY_MACHINE:
         raise OSError(f"no system call filter for a {machine} processor")
     architecture, numbers = _BY_MACHINE[machine]

@@ -305,6 +305,18 @@ def test_bubblewrap_has_the_system_and_nothing_else() -> None:
         assert names[-2:] == ["1000", "sandbox"]
 
 
+def test_no_file_of_memory_can_be_made_that_no_limit_counts() -> None:
+    script = (
+        "import ctypes, os\n"
+        "try:\n    os.memfd_create('x')\nexcept PermissionError as error:\n    print(error)\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "print(libc.syscall(447, 0), ctypes.get_errno())\n"
+    )
+    with Trial("bubblewrap", files={"a.py": script}) as trial:
+        said = trial.bash("python3 a.py")["stdout"]
+        assert said == "[Errno 1] Operation not permitted\n-1 1\n"
+
+
 def test_bubblewrap_refuses_a_processor_whose_calls_it_does_not_know() -> None:
     with pytest.raises(OSError, match="no system call filter for a sparc"):
         system_call_filter("sparc")

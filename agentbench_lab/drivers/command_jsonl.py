@@ -191,6 +191,8 @@ def _task(task: Task, tools: Toolbox, ctx: Context) -> dict[str, Any]:
     return {
         "request": task.request,
         "tools": task.tools,
+        "role": ctx.role,
+        "part": ctx.part,
         "schemas": tools.tools,
         "policy": task.policy,
         "history": task.history,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.cases import Limits, Task
+from agentbench_lab.cases import Limits, Task, load_suite
 from agentbench_lab.drivers.base import load_driver
 from agentbench_lab.drivers.command import ENVIRONMENT, Command, make
 from agentbench_lab.errors import LabError
@@ -103,8 +104,75 @@ def test_the_examples_are_ten_lines_and_stand_in_the_docs() -> None:
     page = (ROOT / "docs" / "drivers.md").read_text(encoding="utf-8")
     for name in ("first_tool.sh", "first_tool.mjs", "first_tool.py"):
         text = (EXAMPLES / name).read_text(encoding="utf-8")
-        assert len([line for line in text.splitlines() if line.strip()]) <= 10
+        assert len([line for line in text.splitlines() if line.strip() and line[0] not in "#/"]) <= 10
         assert text in page
+
+
+SCAFFOLDS = ("once", "linear", "fan_out_4", "durable:linear")
+WORDS = {
+    "first_tool.sh": "{0}/first_tool.sh",
+    "first_tool.mjs": "node {0}/first_tool.mjs",
+    "first_tool.py": "{1} {0}/first_tool.py",
+    "climb.sh": "{0}/climb.sh",
+    "climb.mjs": "node {0}/climb.mjs",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("scaffold", SCAFFOLDS)
+def test_the_examples_run_under_every_scaffold(name: str, scaffold: str) -> None:
+    """On a request of one part, and on one of four: each part calls what it would call alone, and no worker fails."""
+    if name.endswith(".mjs") and NODE is None:
+        pytest.skip("node is not installed: an agent in JavaScript cannot run")
+    driver = f"command:{WORDS[name].format(EXAMPLES, PYTHON)}"
+    parts = 4 if scaffold != "once" else 1
+    run = evaluate("wide", driver, scaffolds=[scaffold], only="wide-01-a,wide-04-a", save_run=False)
+    assert [row.produced.stop for row in run.product] == ["done" if "first" in name else "refused"] * 2
+    called = [[entry.name for entry in row.produced.ledger] for row in run.product]
+    assert called == ([["find_boat"], ["find_boat"] * parts] if "first" in name else [[], []])
+
+
+@pytest.mark.parametrize("scaffold", SCAFFOLDS[1:])
+def test_an_agent_in_shell_climbs_under_every_scaffold(scaffold: str) -> None:
+    driver = f"command:{EXAMPLES}/climb.sh"
+    run = evaluate("ladder", driver, scaffolds=[scaffold], group="TOOL-0,TOOL-1", ladder=True, save_run=False)
+    assert [row.verdict.outcome for row in run.product] == ["correct_calls"] * 40
+    assert run.card.envelope[0].reached == "TOOL-1"
+
+
+ROLES = """\
+import json, sys
+known = json.load(open(sys.argv[1]))
+for line in sys.stdin:
+    message = json.loads(line)
+    if "task" not in message:
+        continue
+    task = message["task"]
+    whole = next(one for one in known if set(task["parts"]) <= set(one["parts"]))["calls"]
+    mine = {"": whole, "part": [whole[task["part"] or 0]], "synthesis": []}[task["role"]]
+    for name, given in sum(mine, []):
+        print(json.dumps({"call": {"name": name, "input": given}}), flush=True)
+        sys.stdin.readline()
+    assert (task["role"] == "synthesis") == (task["tools"] == [])
+    print(json.dumps({"final": {}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("scaffold", SCAFFOLDS)
+def test_a_program_is_told_its_role_and_its_part(tmp_path: Path, scaffold: str) -> None:
+    """One that does what its part is for, and nothing else, solves every width; a synthesis calls nothing."""
+    cases = [case for case in load_suite("wide").cases if case.id.endswith("-a")]
+    known = []
+    for case in cases:
+        assert case.gold is not None
+        made = iter([call.name, call.input] for call in case.gold.calls)
+        calls = [[next(made) for _ in range(count)] for count in case.gold.parts]
+        known.append({"parts": case.task.parts, "calls": calls})
+    (tmp_path / "known.json").write_text(json.dumps(known), encoding="utf-8")
+    (tmp_path / "agent.py").write_text(ROLES, encoding="utf-8")
+    driver = f"command:{PYTHON} {tmp_path}/agent.py {tmp_path}/known.json"
+    run = evaluate("wide", driver, scaffolds=[scaffold], only="*-a", save_run=False)
+    assert {row.case_id: row.verdict.outcome for row in run.product} == {case.id: "solved" for case in cases}
 
 
 def test_a_worker_serves_many_trials_and_many_at_once(tmp_path: Path) -> None:
@@ -331,12 +399,10 @@ def test_the_task_says_all_that_a_driver_may_know_and_no_more(tmp_path: Path) ->
     (kept,) = evaluate(
         write_suite(tmp_path, some(9)[:1]), f"command:{agent}", limits=Limits(wall_s=9), save_run=False
     ).transcripts.to_pylist()
-    import json
-
     task = json.loads(kept["stderr"])["task"]
     assert list(task)[:2] == ["request", "tools"]  # as the examples in shell rely on
     assert set(task) == {
-        "request", "tools", "schemas", "policy", "history", "parts", "trace", "goals", "limits", "seed", "trial",
+        "request", "tools", "role", "part", "schemas", "policy", "history", "parts", "trace", "goals", "limits", "seed", "trial",
     }  # fmt: skip
     assert task["limits"]["wall_s"] == 9
     assert [tool["name"] for tool in task["schemas"]][-3:] == ["refuse", "answer", "goal"]

@@ -313,7 +313,7 @@ def test_the_other_side_failed_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
+def test_b12_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
     """Its helpers end with it, what it printed is kept, no exit code is made up, and the next trial starts afresh."""
     mark = f"3{os.getpid()}.{int(way == 'spawn')}7"  # seconds to sleep, which nobody else sleeps
     text = f"#!/bin/sh\nls; touch left; sleep {mark} &\necho started\nwait\n"
@@ -328,6 +328,18 @@ def test_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
         assert row.produced.why == "out of time after 1 s"
         assert kept["stdout"] == "started\n"  # and no file of the trial before
         assert "it was ended: exit null" in kept["notes"]
+
+
+def test_b12_the_command_as_reported(tmp_path: Path) -> None:
+    mark = f"5{os.getpid()}"
+    driver = f"command:sh -c 'sleep {mark} & echo started; wait'"
+    began = time.monotonic()
+    run = evaluate(write_suite(tmp_path, some(0)[:1]), driver, limits=Limits(wall_s=1.0), save_run=False)
+    assert time.monotonic() - began < 3.0
+    (row,), (kept,), (trial,) = run.product, run.transcripts.to_pylist(), run.trials.to_pylist()
+    assert (row.verdict.outcome, trial["excluded"], kept["stdout"]) == ("timeout", None, "started\n")
+    assert "it was ended: exit null" in kept["notes"]
+    assert alive(f"sleep {mark}") == []
 
 
 def test_a_program_that_went_is_not_waited_for_when_its_helper_stays(tmp_path: Path) -> None:

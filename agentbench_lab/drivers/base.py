@@ -43,7 +43,6 @@ from agentbench_lab.transcripts import (
     Transcript,
     Usage,
     Worker,
-    kept_messages,
     together,
 )
 from agentbench_lab.values import NotJson, plain
@@ -526,7 +525,7 @@ def only_in(process: int) -> None:
 def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
     """What the control tools were told counts like what the transcript says."""
     ending = toolbox.ending
-    if not ending.used and not transcript.messages:
+    if not ending.used:
         return transcript
     changes: dict[str, Any] = {}
     if ending.refused is not None:
@@ -542,9 +541,6 @@ def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
         changes["refused"] = changes["reject"] = True
     if ending.ambiguous is not None and transcript.ambiguous_goals is None:
         changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
-    kept = kept_messages(transcript.messages)
-    if kept is not transcript.messages:
-        changes["messages"] = kept
     if changes.get("refused") and transcript.stop == "done":
         changes["stop"] = "refused"
     return msgspec.structs.replace(transcript, **changes) if changes else transcript

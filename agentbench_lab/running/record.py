@@ -32,10 +32,11 @@ from agentbench_lab.drivers.recording import (
     worker_of,
 )
 from agentbench_lab.errors import LabError, shown
+from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
-from agentbench_lab.transcripts import Observation, Transcript, Usage, kept_messages
+from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT, BudgetSpent, Toolbox, described
 
@@ -177,7 +178,7 @@ class _Take:
             calls=() if cut else calls,
             transcript=None
             if transcript is None
-            else msgspec.structs.replace(transcript, messages=kept_messages(transcript.messages)),
+            else msgspec.structs.replace(transcript, messages=kept_dialogue(transcript.messages)),
             failure=failure,
             spent=_since(self._before, self._ctx.spent),
             cut=cut,

@@ -34,6 +34,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.grading.heard import claimed
+from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
@@ -572,13 +573,11 @@ def _pause(error: BaseException) -> bool | float:
 
 
 def _without_secrets(transcript: Transcript) -> Transcript:
-    """What is written down of a dialogue, and of a driver's reasons: what looks like a key stays in neither."""
+    """What is written down of a dialogue, which is bounded, and of a driver's reasons: what looks like a key stays in
+    neither."""
     changes: dict[str, Any] = {}
     if transcript.messages:
-        said = msgspec.json.encode(transcript.messages).decode()
-        clean = redact(said)
-        if clean != said:
-            changes["messages"] = tuple(msgspec.json.decode(clean))
+        changes["messages"] = kept_dialogue(transcript.messages)
     if transcript.notes:
         changes["notes"] = tuple([redact(note) for note in transcript.notes])
     return msgspec.structs.replace(transcript, **changes) if changes else transcript

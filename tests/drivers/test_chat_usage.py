@@ -90,7 +90,9 @@ def test_b06_cached_tokens_are_charged_once(tmp_path: Path, style: str) -> None:
     buckets = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write", "tokens_output")
     assert [row[name] for name in buckets] == [4_000, 16_000, 0, 1_000]
     assert sum(row[name] for name in buckets) == 21_000
-    assert row["cost_micros"] == 5_800  # neither 13,800, cached tokens charged twice, nor -2,200, taken out twice
+    assert (
+        row["cost_micros"] == 5_800
+    )  # neither 13,800, cached tokens charged twice, nor -2,200, taken out twice
 
 
 def test_an_answer_without_usage_leaves_the_trial_unknown(tmp_path: Path) -> None:

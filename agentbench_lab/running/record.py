@@ -19,7 +19,14 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task
-from agentbench_lab.drivers.base import Context, InfrastructureError, Loaded, Nonsense, as_transcript
+from agentbench_lab.drivers.base import (
+    Context,
+    InfrastructureError,
+    Loaded,
+    Nonsense,
+    OutOfTime,
+    as_transcript,
+)
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
     Begun,
@@ -287,6 +294,8 @@ def _failure(error: BaseException) -> Failure:
         return Failure("budget", said)
     if isinstance(error, Nonsense):
         return Failure("nonsense", said)
+    if isinstance(error, OutOfTime):
+        return Failure("timeout", str(error.notes[-1])[:NOTE_LIMIT] if error.notes else "")
     return Failure("raised", said, type(error).__name__)
 
 

@@ -395,8 +395,8 @@ class Job:
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
-            stopped = self._out_of_time()
-            notes = (*(_kept(str(note)) for note in error.notes), *stopped.notes)
+            stopped = self._out_of_time(*error.notes[-1:])
+            notes = (*(_kept(str(note)) for note in error.notes[:-1]), *stopped.notes)
             usage = None if error.usage is None else checked_usage(error.usage)
             if usage is not None and self._context.spent != _UNKNOWN:
                 usage = self._context.spent + usage
@@ -430,7 +430,8 @@ class Job:
         fresh = context.crew.ended[workers:]
         return all(one.stop == "infrastructure_error" and not (one.usage.output or 0) for one in fresh)
 
-    def _out_of_time(self) -> Transcript:
+    def _out_of_time(self, said: object = "") -> Transcript:
+        """`said` is what the driver knows of it."""
         wall_s = self.limits.wall_s
         if self._conversation is not None and self._conversation.user_speaks:
             why = f"the simulated user failed: it said nothing for {wall_s:g} s"
@@ -438,7 +439,10 @@ class Job:
                 terminated=False, stop="infrastructure_error", notes=(f"infrastructure: {why}",)
             )
         note = f"out of time after {wall_s:g} s" if wall_s is not None else "out of time"
-        return Transcript(terminated=False, stop="timeout", notes=(note,))
+        if said:
+            # a recording says all of it
+            note = str(said) if str(said).startswith("out of time") else f"{note}; {said}"
+        return Transcript(terminated=False, stop="timeout", notes=(_kept(note),))
 
     # ---- the record
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -212,7 +213,7 @@ MOODS: dict[str, tuple[str, str]] = {
     "two kinds": ("driver_error", "both 'call' and 'final'"),
     "arguments": ("driver_error", "the key 'arguments' (did you mean 'input'?)"),
     "no name": ("driver_error", "a call that is not {name, input}"),
-    "a final that is none": ("driver_error", "gave back a int"),
+    "a final that is none": ("driver_error", "wrote a final that is no object: {\"answer\": \"42\"} is one"),
     "an unknown key": ("driver_error", "gave back an unknown key 'anser' (did you mean 'answer'?)"),
     "a lie": ("false_success", ""),
     "crash": ("driver_error", "ended without a final line: exit 3"),
@@ -241,6 +242,54 @@ def test_it_is_judged_and_no_other_trial_is_touched(tmp_path: Path, mood: str, w
             assert why in (row.produced.why or "")
     assert len(run.product) == 6
     assert gone(str(MOODY))
+
+
+CLUMSY = """\
+import sys, time
+for line in sys.stdin:
+    id = line.split('"id":"')[1].split('"')[0]
+    sys.stdout.buffer.write(eval(sys.argv[1]).replace(b"ID", id.encode()))
+    sys.stdout.buffer.flush()
+    time.sleep(30)
+"""
+WRITES: dict[bytes, tuple[str, str]] = {
+    b"": ("timeout", "out of time after 0.8 s; it wrote nothing on stdout (is each line flushed?); it was"),
+    b'{"id": "ID", "final": {"refused": true}}': ("timeout", "it began a line on stdout and did not end it"),
+    b"INFO: I think\nhm\n": ("timeout", "it wrote no message, and what it wrote is skipped (the last begins 'hm')"),
+    b'{"id": "ID", "call": {"name": "tmct_describe", "input": {"symbol": "Cart"}}}\nhm\n': ("timeout", "0.8 s; it was"),
+    b'\xef\xbb\xbf{"id": "ID", "final": {"refused": true}}\n': ("over_refusal", ""),
+    b'{"final": {"refused": true}}\n': ("over_refusal", ""),
+    b"{'id': 'ID'}\n": ("driver_error", "line 1 column 2 (char 1) (it begins \"{'id': '"),
+    b'{\n  "id": "ID"\n}\n': ("driver_error", "(it begins '{'); a message is one line"),
+    b'{"id": "ID", "type": "answer"}\n': ("driver_error", "wrote a message that is none of call, final, spend, failed"),
+    b'{"level": "info"}\n': ("timeout", "the last begins '{\"level\": \"info\"}'"),
+    b'{"id": 1, "final": {"refused": true}}\n': ("driver_error", "wrote a final with an id that is not the task's"),
+    b'{"id": "ID", "final": "42"}\n': ("driver_error", 'wrote a final that is no object: {"answer": "42"} is one'),
+    b'{"id": "ID", "call": "x"}\n': ("driver_error", 'no object: {"name": "a_tool", "input": {}} is one'),
+    b'{"id": "ID", "spend": 5}\n': ("driver_error", 'wrote a spend that is no object: {"output": 12} is one'),
+    b'{"id": "ID", "call": {"function": {}}}\n': ("driver_error", "not {name, input}; it has 'function'"),
+    b'{"id": "ID", "failed": {"mesage": "down"}}\n': ("driver_error", "the key 'mesage' (did you mean 'message'?)"),
+    b'{"id": "ID", "failed": {"retry_after": "soon"}}\n': ("driver_error", "retry_after is no number of seconds"),
+    b'{"id": "ID", "failed": "down"}\n': ("excluded", "infrastructure: down"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_what_a_clumsy_program_did_is_said(tmp_path: Path, written: bytes) -> None:
+    """And played back from a recording it is the same."""
+    (tmp_path / "agent.py").write_text(CLUMSY, encoding="utf-8")
+    suite = write_suite(tmp_path, some(0)[:1])
+    driver = f"command:{PYTHON} {tmp_path / 'agent.py'} {shlex.quote(repr(written))}"
+    outcome, why = WRITES[written]
+    limits = Limits(wall_s=0.8 if outcome == "timeout" else 20)
+    tape = tmp_path / "tape.jsonl"
+    ((_, (found, said)),) = told(
+        evaluate(suite, driver, limits=limits, retries=0, record=tape, save_run=False)
+    ).items()
+    assert found == outcome and why in said
+    assert told(evaluate(suite, f"replay:{tape}", limits=limits, retries=0, save_run=False)) == {
+        "t0-cart": (found, said)
+    }
 
 
 def test_what_it_says_beside_its_messages_is_kept_with_the_trial(tmp_path: Path) -> None:
@@ -325,9 +374,9 @@ def test_b12_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
     assert alive(f"sleep {mark}") == []
     for row, kept in zip(run.product, run.transcripts.to_pylist(), strict=True):
         assert row.verdict.outcome == "timeout"
-        assert row.produced.why == "out of time after 1 s"
+        said = "it wrote no message, and what it wrote is skipped (the last begins 'started')"
+        assert row.produced.why == f"out of time after 1 s; {said}; it was ended: exit null"
         assert kept["stdout"] == "started\n"  # and no file of the trial before
-        assert "it was ended: exit null" in kept["notes"]
 
 
 def test_b12_the_command_as_reported(tmp_path: Path) -> None:
@@ -338,7 +387,7 @@ def test_b12_the_command_as_reported(tmp_path: Path) -> None:
     assert time.monotonic() - began < 3.0
     (row,), (kept,), (trial,) = run.product, run.transcripts.to_pylist(), run.trials.to_pylist()
     assert (row.verdict.outcome, trial["excluded"], kept["stdout"]) == ("timeout", None, "started\n")
-    assert "it was ended: exit null" in kept["notes"]
+    assert row.produced.why.endswith("; it was ended: exit null")
     assert alive(f"sleep {mark}") == []
 
 

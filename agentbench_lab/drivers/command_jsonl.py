@@ -160,8 +160,9 @@ class Talk:
         self._said.noise(line)
 
     def _begin(self, line: bytes) -> str:
-        """How a line begins, in quotes, as a person finds it again."""
-        text = self._said.clean(line.decode(errors="replace")).strip()
+        """How a line begins, in quotes, as a person finds it again. The id of the task is drawn anew each time, and a reason
+        is the same each time."""
+        text = self._said.clean(line.decode(errors="replace")).strip().replace(self._id, "ID")
         return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
     def _silent(self) -> str:

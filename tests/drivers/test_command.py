@@ -261,7 +261,7 @@ WRITES: dict[bytes, tuple[str, str]] = {
     b'{"final": {"refused": true}}\n': ("over_refusal", ""),
     b"{'id': 'ID'}\n": ("driver_error", "line 1 column 2 (char 1) (it begins \"{'id': '"),
     b'{\n  "id": "ID"\n}\n': ("driver_error", "(it begins '{'); a message is one line"),
-    b'{"id": "ID", "type": "answer"}\n': ("driver_error", "wrote a message that is none of call, final, spend, failed"),
+    b'{"id": "ID", "type": "answer"}\n': ("driver_error", "failed (it begins '{\"id\": \"ID\", \"type\": \"answer\"}')"),
     b'{"level": "info"}\n': ("timeout", "the last begins '{\"level\": \"info\"}'"),
     b'{"id": 1, "final": {"refused": true}}\n': ("driver_error", "wrote a final with an id that is not the task's"),
     b'{"id": "ID", "final": "42"}\n': ("driver_error", 'wrote a final that is no object: {"answer": "42"} is one'),
@@ -482,6 +482,10 @@ ASKED: dict[str, str] = {
     "command:./bare": "'./bare' is a text whose first line names no program (#!)",
     "command:./odd": "'./odd' is run by '/no/such/thing', by its first line",
     "command:sh 'agent.sh": "no closing quotation",
+    "command:./agent.sh | tee log": "no shell runs it, and '|' is for one; a shell does in sh -c '...'",
+    "command:cd there && ./agent.sh": "no shell runs it, and '&&' is for one",
+    "command:~/agent.sh": "no shell runs it, and '~/agent.sh' is for one",
+    "command:$HOME/agent.sh": "no shell runs it, and '$HOME/agent.sh' is for one",
     "command:sh agnt.sh": "there is no file 'agnt.sh' for sh to run (did you mean 'agent.sh'?)",
     "command[jsnl]:./agent.sh": "no option 'jsnl' (did you mean 'jsonl'?)",
     "command[modle=x]:./agent.sh": "no option 'modle=x' (did you mean 'model='?)",
@@ -490,6 +494,13 @@ ASKED: dict[str, str] = {
     "command:./agent.sh --mode {native}": "{native} is filled in by a scaffold native:NAME",
     "comand:./agent.sh": "no module 'comand'",
 }
+
+
+@pytest.mark.parametrize("more", ["'|'", r'"a\"b"', "'a | b'", "x&y", "#", "~"])
+def test_what_is_in_quotes_is_for_no_shell(tmp_path: Path, more: str) -> None:
+    agent = program(tmp_path, "#!/bin/sh\n")
+    found = make(f"{agent} {more}")
+    assert found.program.argv == (str(agent), *shlex.split(more))
 
 
 @pytest.mark.parametrize("text", ASKED)

@@ -173,7 +173,7 @@ class Talk:
             return ""
         if self._skipped:
             return f"it wrote no message, and what it wrote is skipped (the last begins {self._skipped}); "
-        return "it wrote nothing on stdout (is each line flushed?); "
+        return "it had written nothing on stdout (is each line flushed?); "
 
     # ---- messages
 

@@ -253,10 +253,10 @@ for line in sys.stdin:
     time.sleep(30)
 """
 WRITES: dict[bytes, tuple[str, str]] = {
-    b"": ("timeout", "out of time after 0.8 s; it wrote nothing on stdout (is each line flushed?); it was"),
+    b"": ("timeout", "out of time after 1.5 s; it had written nothing on stdout (is each line flushed?); it was"),
     b'{"id": "ID", "final": {"refused": true}}': ("timeout", "it began a line on stdout and did not end it"),
     b"INFO: I think\nhm\n": ("timeout", "it wrote no message, and what it wrote is skipped (the last begins 'hm')"),
-    b'{"id": "ID", "call": {"name": "tmct_describe", "input": {"symbol": "Cart"}}}\nhm\n': ("timeout", "0.8 s; it was"),
+    b'{"id": "ID", "call": {"name": "tmct_describe", "input": {"symbol": "Cart"}}}\nhm\n': ("timeout", "1.5 s; it was"),
     b'\xef\xbb\xbf{"id": "ID", "final": {"refused": true}}\n': ("over_refusal", ""),
     b'{"final": {"refused": true}}\n': ("over_refusal", ""),
     b"{'id': 'ID'}\n": ("driver_error", "line 1 column 2 (char 1) (it begins \"{'id': '"),
@@ -281,7 +281,7 @@ def test_what_a_clumsy_program_did_is_said(tmp_path: Path, written: bytes) -> No
     suite = write_suite(tmp_path, some(0)[:1])
     driver = f"command:{PYTHON} {tmp_path / 'agent.py'} {shlex.quote(repr(written))}"
     outcome, why = WRITES[written]
-    limits = Limits(wall_s=0.8 if outcome == "timeout" else 20)
+    limits = Limits(wall_s=1.5 if outcome == "timeout" else 20)
     tape = tmp_path / "tape.jsonl"
     ((_, (found, said)),) = told(
         evaluate(suite, driver, limits=limits, retries=0, record=tape, save_run=False)

@@ -231,17 +231,7 @@ def _said(error: BaseException) -> str:
 
 def _clean(content: bytes) -> bytes:
     """The answer without the key, however JSON writes it."""
-    for form in keys.known():
-        if form.encode() in content:
-            content = content.replace(form.encode(), keys.REDACTED.encode())
-    if keys.known() and b"\\" in content:
-        # an escape may hide a letter of it
-        with suppress(msgspec.MsgspecError, ValueError, RecursionError):
-            value = msgspec.json.decode(content)
-            clean = keys.without_in(value)
-            if clean is not value:
-                return msgspec.json.encode(clean)
-    return content
+    return keys.without(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
 # ---- answers that are kept

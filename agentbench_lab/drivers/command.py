@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
+import errno
 import math
 import os
-import shlex
 import shutil
 import sys
 import threading
@@ -31,38 +30,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from agentbench_lab.cases import Task
-from agentbench_lab.drivers import command_agentd, command_jsonl
-from agentbench_lab.drivers.base import Context
+from agentbench_lab.drivers import command_agentd, command_jsonl, keys
+from agentbench_lab.drivers.base import Context, InfrastructureError, Misconfigured
 from agentbench_lab.drivers.child import LEAVE_S, Child, make_folder, remove_folder
+from agentbench_lab.drivers.command_asked import Program, environment_of, model_of, parse, version_of
 from agentbench_lab.drivers.command_said import Said
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError
 from agentbench_lab.transcripts import Transcript
-from agentbench_lab.worlds.mcp_client import needs_sdk
 from agentbench_lab.worlds.mcp_server import HttpBridge
 from agentbench_lab.worlds.toolbox import Toolbox
 
-DIALECTS = ("jsonl", "spawn", "agentd")
-WORDS = (*DIALECTS, "here")
-KEYS = ("env", "model")
-NATIVE = "{native}"
-ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""What a program gets of our environment, where it is set there."""
-_FOR_A_SHELL = ("|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", ">&2")
-_INTERPRETERS = ("python", "python3", "node", "sh", "bash", "zsh", "ruby", "perl", "bun", "php", "lua")
-
-
-class Program(Struct, frozen=True):
-    """What was asked for: the arguments with the program's path in full, the dialect, and the options."""
-
-    text: str
-    argv: tuple[str, ...]
-    dialect: str = "jsonl"
-    env: tuple[str, ...] = ()
-    model: str | None = None
-    here: bool = False
+_NAMED_WRONG = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENOEXEC)
 
 
 def make(text: str) -> Command:
@@ -70,159 +49,19 @@ def make(text: str) -> Command:
     return Command(parse(text))
 
 
-def parse(text: str) -> Program:
-    """The program that a text names. Raises LabError for options that are none and for a program that is not there."""
-    options, line = "", text
-    if text.startswith("[") and "]:" in text:
-        options, _, line = text[1:].partition("]:")
-    dialect, env, model, here = "", [], None, False
-    for option in filter(None, (part.strip() for part in options.split(","))):
-        key, equals, value = option.partition("=")
-        if equals and key == "env":
-            if value not in os.environ:
-                raise LabError(f"command: env={value}: there is no such variable")
-            env.append(value)
-        elif equals and key == "model":
-            model = value
-        elif option == "here":
-            here = True
-        elif option in DIALECTS:
-            if dialect not in ("", option):
-                raise LabError(f"command: {dialect} and {option} exclude each other")
-            dialect = option
-        else:
-            hint = did_you_mean(key, [*WORDS, *(f"{known}=" for known in KEYS)])
-            raise LabError(f"command: no option {option!r}{hint}")
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise LabError(f"command: {line!r}: {str(error).lower()}") from None
-    if NATIVE in line:
-        raise LabError(f"command: {NATIVE} is filled in by a scaffold native:NAME, and none is given")
-    if not words:
-        raise LabError(
-            "command: which program? For example command:./agent, or command[spawn]:python3 agent.py"
-        )
-    _check_shell(line)
-    if dialect == "agentd":
-        needs_sdk("command[agentd]")
-    argv = (_found(words[0]), *map(_in_full, words[1:]))
-    _check_script(words)
-    return Program(text, argv, dialect or "jsonl", tuple(env), model or _model_of(words), here)
+_begun: set[Command] = set()
+"""Drivers of which there is something to be closed."""
 
 
-def _check_shell(line: str) -> None:
-    """Whether it asks for what only a shell does."""
-    try:
-        words = shlex.split(line, posix=False)  # quotes stay, so that '|' is told from |
-    except ValueError:
-        return  # a quote within quotes
-    for number, word in enumerate(words):
-        if word in _FOR_A_SHELL or (number == 0 and word.startswith(("~", "$"))):
-            raise LabError(f"command: no shell runs it, and {word!r} is for one; a shell does in sh -c '...'")
+@lru_cache(maxsize=1)
+def _close_at_exit() -> None:
+    """Close what was begun when this process ends; asked for once, whatever the number of drivers and of their runs."""
+    atexit.register(_close_all)
 
 
-def _found(word: str) -> str:
-    """The program's path in full."""
-    path = Path(word)
-    if os.sep not in word:
-        on_path = shutil.which(word)
-        if on_path is not None:
-            return str(Path(on_path).absolute())
-        near = f" (did you mean './{word}'?)" if path.is_file() else did_you_mean(word, _on_path(), most=0)
-        raise LabError(f"command: no program {word!r} on PATH{near}")
-    if not path.is_file():
-        siblings = [str(path.parent / file) for file in _names(path.parent)]
-        raise LabError(f"command: there is no program {word!r}{did_you_mean(word, siblings, most=0)}")
-    if not os.access(path, os.X_OK):
-        raise LabError(
-            f"command: {word!r} is not executable; make it so (chmod +x), or name what runs it first"
-        )
-    _check_start(path, word)
-    return str(path.absolute())
-
-
-def _check_start(path: Path, word: str) -> None:
-    """Whether the system can start a script: it names what runs it, and that is there."""
-    try:
-        with open(path, "rb") as opened:
-            head = opened.read(256)
-    except OSError:
-        return  # it may be run and not read
-    if head.startswith(b"#!"):
-        runs = head[2:].split(b"\n")[0].split()
-        named = os.fsdecode(runs[0]) if runs else ""
-        if not Path(named).is_file():
-            raise LabError(
-                f"command: {word!r} is run by {named!r}, by its first line, and there is no such program"
-            )
-    elif head and b"\0" not in head:
-        raise LabError(
-            f"command: {word!r} is a text whose first line names no program (#!); name what runs it first"
-        )
-
-
-def _in_full(word: str) -> str:
-    """An argument; one that names a file here names it from everywhere."""
-    with contextlib.suppress(OSError, ValueError):
-        if not word.startswith("-") and Path(word).is_file():
-            return str(Path(word).absolute())
-    return word
-
-
-def _check_script(words: Sequence[str]) -> None:
-    """Whether the script is there that an interpreter is given first."""
-    if Path(words[0]).name not in _INTERPRETERS or len(words) < 2:
-        return
-    script = words[1]
-    if not script.startswith("-") and not Path(script).is_file():
-        near = did_you_mean(
-            script, (str(Path(script).parent / name) for name in _names(Path(script).parent)), most=0
-        )
-        raise LabError(f"command: there is no file {script!r} for {words[0]} to run{near}")
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def _on_path() -> list[str]:
-    return [
-        name
-        for folder in os.environ.get("PATH", "").split(os.pathsep)
-        if folder
-        for name in _names(Path(folder))
-    ]
-
-
-def _model_of(words: Sequence[str]) -> str | None:
-    """The model that the program itself is told, where it is told in the usual way."""
-    for at, word in enumerate(words):
-        if word == "--model" and at + 1 < len(words):
-            return words[at + 1]
-        if word.startswith("--model="):
-            return word.removeprefix("--model=")
-    return None
-
-
-@lru_cache(maxsize=64)
-def _digest_of(file: str, size: int, changed: int) -> bytes:
-    with open(file, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").digest()
-
-
-def version_of(program: Program) -> str:
-    """The digest of the text, of the program's bytes, and of the files among its arguments."""
-    whole = hashlib.sha256(program.text.encode())
-    for word in program.argv:
-        with contextlib.suppress(OSError, ValueError):
-            status = os.stat(word)
-            if Path(word).is_absolute() and Path(word).is_file():
-                whole.update(_digest_of(word, status.st_size, status.st_mtime_ns))
-    return whole.hexdigest()[:16]
+def _close_all() -> None:
+    for each in tuple(_begun):
+        each.close()
 
 
 class Command:
@@ -240,6 +79,8 @@ class Command:
         self._begin()
 
     def _begin(self) -> None:
+        # wherever it is: this may be another process
+        keys.remember(*self.program.env)
         self._lock = threading.Lock()
         self._owner = 0
         self._folder: Path | None = None
@@ -257,7 +98,9 @@ class Command:
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         program = self.program
-        said = Said([os.environ.get(name, "") for name in program.env])
+        # they may be others by now
+        keys.remember(*program.env)
+        said = Said()
         deadline = _deadline(ctx)
         try:
             if program.dialect == "agentd":
@@ -279,6 +122,8 @@ class Command:
             idle, folder, bridge = self._idle, self._folder, self._bridge
             busy = self._live.difference(idle)
             self._idle, self._live, self._folder, self._bridge = [], set(), None, None
+            self._owner = 0
+            _begun.discard(self)
         for child in busy:
             # a thread that was left behind still waits for it
             child.kill()
@@ -313,25 +158,31 @@ class Command:
                 fresh = True
                 said.again(str(why))
             finally:
-                if kept and child in self._live:
-                    self._idle.append(child)
-                else:
+                if not (kept and self._put_by(child)):
                     self._end(child)
             child = None
 
     def _waiting(self, said: Said) -> Child | None:
         """A program that waits for its next task, with nothing in its folder."""
         while True:
-            try:
+            with self._lock:
+                self._own()
+                if not self._idle:
+                    return None
                 child = self._idle.pop()
-            except IndexError:
-                return None
             # what it said after its last trial is nobody's
             child.said = _nobodys
             if child.discard() and not child.gone and _emptied(child.folder, self.program.here):
                 child.said = said.hear
                 return child
             self._end(child)
+
+    def _put_by(self, child: Child) -> bool:
+        """Keep a program for its next task, unless it was closed meanwhile."""
+        with self._lock:
+            if child in self._live:
+                self._idle.append(child)
+            return child in self._live
 
     # ---- a process for each trial
 
@@ -347,7 +198,7 @@ class Command:
             self._end(child)
 
     def _agentd(self, task: Task, tools: Toolbox, ctx: Context, said: Said, deadline: float) -> Transcript:
-        seen = command_agentd.Recorded(tools)
+        seen = command_agentd.Recorded(tools, said)
         with self._served(seen, said) as url:
             more = command_agentd.arguments(task, ctx, url, self._given_model())
             child: Child | None = None
@@ -361,7 +212,7 @@ class Command:
 
     def _given_model(self) -> str:
         """The model of the options; one among the program's own arguments it has already."""
-        return self.program.model or "" if _model_of(self.program.argv) is None else ""
+        return self.program.model or "" if model_of(self.program.argv) is None else ""
 
     @contextlib.contextmanager
     def _served(self, tools: Any, said: Said) -> Iterator[str]:
@@ -369,11 +220,14 @@ class Command:
             self._own()
             if self._bridge is None:
                 bridge = HttpBridge()
-                bridge.start()
+                try:
+                    bridge.start()
+                except (OSError, RuntimeError, LabError) as error:
+                    raise InfrastructureError(f"command: its tools cannot be served: {error}") from None
                 self._bridge = bridge
             bridge = self._bridge
         address = bridge.open(tools, in_url=True)
-        said.secrets.append(address.token)
+        said.token = address.token
         try:
             yield address.url_with_token
         finally:
@@ -386,7 +240,8 @@ class Command:
         if self._owner != os.getpid():
             self._idle, self._live, self._folder, self._bridge = [], set(), None, None
             self._owner = os.getpid()
-            atexit.register(self.close)
+            _begun.add(self)
+            _close_at_exit()
 
     def _start(
         self,
@@ -396,33 +251,52 @@ class Command:
         hear: Callable[[bytes], None] | None = None,
         stdin: bool = True,
     ) -> Child:
-        with self._lock:
-            self._own()
-            if self._folder is None:
-                self._folder = make_folder()
-            self._count += 1
-            folder = self._folder / str(self._count)
-        folder.mkdir()
-        env = {name: os.environ[name] for name in (*ENVIRONMENT, *self.program.env) if name in os.environ}
+        try:
+            with self._lock:
+                self._own()
+                if self._folder is None:
+                    self._folder = make_folder()
+                self._count += 1
+                folder, live = self._folder / str(self._count), self._live
+            folder.mkdir()
+            cwd = Path.cwd() if self.program.here else folder
+        except OSError as error:
+            raise InfrastructureError(f"command: no folder to run in: {error.strerror}") from None
         try:
             child = Child(
                 [*self.program.argv, *more],
                 folder=folder,
-                cwd=Path.cwd() if self.program.here else folder,
-                env=env,
+                cwd=cwd,
+                env=environment_of(self.program),
                 said=hear or said.hear,
                 stdin=stdin,
             )
         except OSError as error:
-            folder.rmdir()
-            raise LabError(f"command: {self.program.argv[0]} cannot be started: {error.strerror}") from None
-        self._live.add(child)
-        return child
+            shutil.rmtree(folder, ignore_errors=True)
+            raise _not_started(self.program, error) from None
+        with self._lock:
+            if self._live is live:
+                live.add(child)
+                return child
+        child.end()
+        raise InfrastructureError("command: it was closed while the program began")
 
     def _end(self, child: Child) -> None:
         child.end()
-        self._live.discard(child)
+        with self._lock:
+            self._live.discard(child)
         shutil.rmtree(child.folder, ignore_errors=True)
+
+
+def _not_started(program: Program, error: OSError) -> Exception:
+    """Whose fault it is that a program cannot be started: the user's who named it, its own that takes its task as an
+    argument, or else this machine's, which is short of processes, of files, of memory."""
+    why = f"command: {program.argv[0]} cannot be started: {error.strerror}"
+    if error.errno == errno.E2BIG:
+        return LabError(why)
+    if error.filename == program.argv[0] and error.errno in _NAMED_WRONG:
+        return Misconfigured(why)
+    return InfrastructureError(why)
 
 
 def _nobodys(chunk: bytes) -> None:
@@ -452,4 +326,4 @@ def _emptied(folder: Path, here: bool) -> bool:
     return True
 
 
-__all__ = ["Command", "Program", "make", "parse", "version_of"]
+__all__ = ["Command", "make"]

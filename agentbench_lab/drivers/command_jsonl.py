@@ -153,6 +153,8 @@ class Talk:
                 raise _Wrong(f"a {kinds[0]} with the key {key!r} beside it")
         self._named = self._named and ours is not None
         self._heard = True
+        if self._said.clean(text) != text:
+            message[kinds[0]] = self._cleaned(message[kinds[0]])
         return message
 
     def _noise(self, line: bytes) -> None:
@@ -175,6 +177,12 @@ class Talk:
             return f"it wrote no message, and what it wrote is skipped (the last begins {self._skipped}); "
         return "it had written nothing on stdout (is each line flushed?); "
 
+    def _cleaned(self, told: Any) -> Any:
+        """What a message says, without secrets; the names of its fields stay."""
+        if not isinstance(told, dict):
+            return self._said.clean_in(told)
+        return {key: self._said.clean_in(value) for key, value in told.items()}
+
     # ---- messages
 
     def _called(self, call: Any, tools: Toolbox) -> dict[str, Any]:
@@ -191,8 +199,6 @@ class Talk:
         return {"status": seen.status, "text": seen.text, "value": seen.value}
 
     def _final(self, final: Any) -> Transcript:
-        if self._said.secrets:
-            final = json.loads(self._said.clean(json.dumps(final, ensure_ascii=False)))
         if isinstance(final, dict) and "calls" not in final:
             # who claims nothing has done what it was seen to do
             calls = [{"name": call.name, "input": call.input} for call in self._done]

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
+
+from agentbench_lab.drivers import keys
 
 KEPT = 100_000
 """Bytes of each stream that are kept, from its beginning; a run keeps less of it."""
 TAIL = 2_000
-SECRET_FROM = 6
-"""Characters that a secret has at least: what is shorter would be found everywhere."""
 
 
 class Said:
-    """Both streams of one trial, without the values of the variables that were handed on as secrets."""
+    """Both streams of one trial, without secrets: what was handed on, and the token of the trial's own tools."""
 
-    def __init__(self, secrets: Sequence[str] = ()) -> None:
-        self.secrets = [secret for secret in secrets if len(secret) >= SECRET_FROM]
+    def __init__(self) -> None:
+        self.token = ""
         self._out, self._err = bytearray(), bytearray()
         self._tail = b""
+        self._room = keys.room()
         self.skipped = 0
         self._again = ""
 
     def hear(self, chunk: bytes) -> None:
         """More of stderr."""
-        room = KEPT - len(self._err)
-        if room > 0:
-            self._err += chunk[:room]
-        self._tail = (self._tail + chunk)[-TAIL:]
+        self._add(self._err, chunk)
+        self._tail = (self._tail + chunk)[-TAIL - self._room :]
 
     def noise(self, line: bytes) -> None:
         """A line of stdout that is no message."""
@@ -35,25 +34,43 @@ class Said:
 
     def printed(self, data: bytes) -> None:
         """More of stdout that is kept as it is."""
-        room = KEPT - len(self._out)
-        if room > 0:
-            self._out += data[:room]
+        self._add(self._out, data)
+
+    def _add(self, kept: bytearray, data: bytes) -> None:
+        kept += data[: max(0, self.limit(KEPT) - len(kept))]
 
     def stdout(self) -> str:
-        return self.clean(self._out.decode(errors="replace"))
+        return self.begun(self._out, KEPT)
 
     def stderr(self) -> str:
-        return self.clean(self._err.decode(errors="replace"))
+        return self.begun(self._err, KEPT)
+
+    def limit(self, kept: int) -> int:
+        """Bytes that `begun` needs, to keep as many as these."""
+        return kept + self._room
+
+    def begun(self, data: bytes | bytearray, kept: int) -> str:
+        """The beginning of a stream, of which `limit(kept)` bytes were taken at most; what was cut off there may have begun
+        a secret, which cannot be told from its beginning."""
+        text = self.clean(data.decode(errors="replace"))
+        return keys.begun(text, kept, self._room if len(data) == self.limit(kept) else 0)
 
     def with_last(self, why: str) -> str:
         """A reason, and behind it the last line of stderr, where there is one."""
-        lines = self._tail.decode(errors="replace").strip().splitlines()
-        return self.clean(f"{why}; its last words: {lines[-1].strip()[:200]}" if lines else why)
+        tail = self.clean(self._tail.decode(errors="replace"))
+        if len(self._tail) == TAIL + self._room:
+            tail = tail[self._room :]
+        lines = tail.strip().splitlines()
+        return f"{self.clean(why)}; its last words: {lines[-1].strip()[:200]}" if lines else self.clean(why)
 
     def clean(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, "«redacted»")
-        return text
+        """The text without secrets."""
+        text = keys.without(text)
+        return text.replace(self.token, keys.REDACTED) if self.token else text
+
+    def clean_in(self, value: Any) -> Any:
+        """A JSON value without them."""
+        return keys.without_in(value, self.clean)
 
     def again(self, why: str) -> None:
         """The program was begun once more within the trial."""

@@ -63,13 +63,17 @@ _SECRET = re.compile(
 
 
 def redact(text: str) -> str:
+    """The text without the secrets that this process has read from its environment, whatever their shape (`drivers.keys`),
+    and without what looks like one."""
+    return shapes(keys.without(text))
+
+
+def shapes(text: str) -> str:
     """The text without what looks like a secret, each replaced by `«redacted»`; JSON stays JSON.
 
     Shapes: `sk-...`, tokens of GitHub, GitLab, Hugging Face and Slack, keys of AWS and Google; what follows `Bearer`;
-    the value of `NAME_API_KEY=value` (also _TOKEN, _SECRET, _PASSWORD, _KEY) and of `"api_key": "value"`. The keys that
-    this process has read from its environment go wherever they stand, whatever their shape.
+    the value of `NAME_API_KEY=value` (also _TOKEN, _SECRET, _PASSWORD, _KEY) and of `"api_key": "value"`.
     """
-    text = keys.without(text)
     if not any(hint in text for hint in _HINTS):
         return text
     return _SECRET.sub(_without, text)

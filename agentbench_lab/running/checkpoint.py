@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import Context, Step
 from agentbench_lab.results.product import Arm
 from agentbench_lab.transcripts import Stop, Usage, Worker
@@ -129,7 +130,7 @@ class Keeper:
         if self.over:
             return
         self._point = point
-        head = _encode(msgspec.structs.replace(point, world=None))
+        head = _encode(_without_secrets(msgspec.structs.replace(point, world=None)))
         fresh = self._path.with_suffix(".new")
         try:
             fresh.parent.mkdir(parents=True, exist_ok=True)
@@ -149,3 +150,10 @@ class Keeper:
             if point.run == self._run:
                 return msgspec.structs.replace(point, world=rest[1:] if rest[:1] == b"=" else None)
         return None
+
+
+def _without_secrets(point: Checkpoint) -> Checkpoint:
+    """What is written down of it. The names of steps stay, by which a trial goes on."""
+    steps = {key: keys.without_in(step) for key, step in point.steps.items()}
+    clean: Checkpoint = keys.without_in(point)
+    return msgspec.structs.replace(clean, steps=steps)

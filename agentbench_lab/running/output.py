@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TextIO
 
+from agentbench_lab.drivers import keys
+
 OUTPUT_LIMIT = 20_000
 """Characters of each stream that are kept of a trial: its beginning."""
 
@@ -23,16 +25,19 @@ class Said:
 
     def __init__(self) -> None:
         self._kept = {"stdout": "", "stderr": ""}
+        self._room = keys.room()
 
     def add(self, stream: str, text: str) -> None:
-        room = OUTPUT_LIMIT - len(self._kept[stream])
+        room = OUTPUT_LIMIT + self._room - len(self._kept[stream])
         if room > 0:
             self._kept[stream] += text[:room]
 
     def text(self, stream: str) -> str:
-        """What was printed, with nothing in it that no file can hold."""
+        """What was printed, without secrets, and with nothing in it that no file can hold."""
         kept = self._kept[stream]
-        return kept.encode(errors="replace").decode() if kept else ""
+        cut = len(kept) == OUTPUT_LIMIT + self._room
+        clean = keys.begun(keys.without(kept), OUTPUT_LIMIT, self._room if cut else 0)
+        return clean.encode(errors="replace").decode()
 
 
 _current: ContextVar[Said | None] = ContextVar("said", default=None)

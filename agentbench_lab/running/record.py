@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Case, Task
+from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.base import (
     Context,
     InfrastructureError,
@@ -41,7 +42,7 @@ from agentbench_lab.drivers.recording import (
 from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm
-from agentbench_lab.results.redaction import redact
+from agentbench_lab.results.redaction import shapes
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.values import NotJson, plain
@@ -66,9 +67,8 @@ class RecordFile:
 
     def add(self, line: Begun | Recorded) -> None:
         """Hand one line to the system. Raises OSError when it did not get there whole."""
-        text = _encode(line)
-        clean = redact(text.decode())
-        data = clean.encode() + b"\n"
+        text = _encode(keys.without_in(line)).decode()
+        data = shapes(text).encode() + b"\n"
         with self._lock:
             if self._handle is None:
                 self._handle = _opened(self.path)
@@ -275,7 +275,7 @@ def _heard(name: str, input: Any, seen: Observation) -> RecordedCall:
 
 def _failure(error: BaseException) -> Failure:
     try:
-        said = str(error).encode(errors="replace").decode()[:NOTE_LIMIT]
+        said = keys.without(str(error)).encode(errors="replace").decode()[:NOTE_LIMIT]
     except Exception:
         said = "(an error that cannot be printed)"
     if isinstance(error, InfrastructureError):

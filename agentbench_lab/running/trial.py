@@ -477,7 +477,7 @@ class Job:
             wall_s,
             max(0.0, sum(tried.wall_s - tried.waited_s for tried in tries)),
             _attempts(tries),
-            redact(last.trace),
+            last.trace,
             redact(self._said.text("stdout")),
             redact(self._said.text("stderr")),
             case.task.width,
@@ -601,7 +601,8 @@ def _crashed(error: BaseException) -> tuple[Transcript, str]:
     except Exception:
         trace = ""
     note = _kept(f"raised {type(error).__name__}: {said}")
-    trace = trace[-TRACEBACK_LIMIT:].encode(errors="replace").decode()
+    # a secret that is cut through would not be known
+    trace = redact(trace)[-TRACEBACK_LIMIT:].encode(errors="replace").decode()
     return Transcript(terminated=False, stop="driver_error", notes=(note,)), trace
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Limits, Task, load_suite
-from agentbench_lab.drivers.base import load_driver
-from agentbench_lab.drivers.command import ENVIRONMENT, Command, make
+from agentbench_lab.drivers import command
+from agentbench_lab.drivers.base import Context, InfrastructureError, load_driver
+from agentbench_lab.drivers.command import Command, make
+from agentbench_lab.drivers.command_asked import ENVIRONMENT
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
@@ -492,6 +496,13 @@ ASKED: dict[str, str] = {
     "command[spawn,agentd]:./agent.sh": "spawn and agentd exclude each other",
     "command[env=NOT_SET_HERE]:./agent.sh": "env=NOT_SET_HERE: there is no such variable",
     "command:./agent.sh --mode {native}": "{native} is filled in by a scaffold native:NAME",
+    "command:sh": "sh has nothing to run, and would take what it is told for its program",
+    "command:/bin/sh": "/bin/sh has nothing to run",
+    "command[spawn]:bash -": "bash has nothing to run",
+    "command:python3 -u": "python3 has nothing to run",
+    "command:python3 -m no_such_one": "python3 finds no module 'no_such_one' from an empty folder",
+    "command:python3 -W ignore -m own": "python3 finds no module 'own' from an empty folder, where it runs (here:",
+    "command[here]:python3 -m own.no": "python3 finds no module 'own.no' from the working folder",
     "comand:./agent.sh": "no module 'comand'",
 }
 
@@ -512,6 +523,7 @@ def test_what_is_wrong_is_said_before_the_run(
     program(tmp_path, "echo\n", "bare")
     program(tmp_path, "#!/no/such/thing -x\n", "odd")
     (tmp_path / "plain.txt").write_text("")
+    (tmp_path / "own").mkdir()
     with pytest.raises(LabError) as raised:
         load_driver(text)
     assert ASKED[text] in str(raised.value)
@@ -533,7 +545,155 @@ def test_its_version_is_its_bytes_and_its_text(tmp_path: Path, monkeypatch: pyte
     assert load_driver("command[model=large]:./agent.sh").model == "large"
 
 
+def test_its_version_is_all_that_it_is_told_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file behind an option, a module, a package; of a variable handed on its name, and nothing of its value."""
+    monkeypatch.chdir(tmp_path)
+    program(tmp_path, "#!/bin/sh\n")
+    made = [tmp_path / name for name in ("some.toml", "one.py", "many/__init__.py", "many/within.py")]
+    made[2].parent.mkdir()
+    for file in made:
+        file.write_text("0")
+
+    def versions() -> dict[str, str]:
+        texts = (
+            ":./agent.sh --config=some.toml",
+            ":python3 -m one",
+            ":python3 -m many",
+            ":python3 -u -m many.within",
+        )
+        return {text: load_driver(f"command[here]{text}").version for text in texts}
+
+    seen = versions()
+    assert seen == versions()
+    for file, changed in zip(made, ([0], [1], [2], [2, 3]), strict=True):
+        file.write_text("1" * (2 + len(seen)))
+        now = versions()
+        assert [at for at, text in enumerate(now) if now[text] != seen[text]] == changed
+        seen = now
+    assert (
+        load_driver("command:./agent.sh --config=some.toml").function.program.argv[1] == f"--config={made[0]}"
+    )
+    monkeypatch.setenv("HANDED_ON", "first-value")
+    first = load_driver("command[env=HANDED_ON]:./agent.sh").version
+    monkeypatch.setenv("HANDED_ON", "second-value")
+    assert load_driver("command[env=HANDED_ON]:./agent.sh").version == first
+    assert load_driver("command:./agent.sh").version != first
+
+
+# ---- what this machine lacks
+
+SHORT = """
+import os, resource, sys
+sys.path.insert(0, {root!r})
+from agentbench_lab.drivers.command import make
+from agentbench_lab.drivers.base import Context, InfrastructureError
+from agentbench_lab.cases import Task
+class Tools:
+    names = (); tools = ()
+driver = make({text!r})
+def once():
+    task = Task("Describe Cart", ("tmct_describe",))
+    try:
+        return driver(task, Tools(), Context(None, task, seed="0", trial=1)).stop
+    except InfrastructureError as error:
+        return str(error)
+    finally:
+        driver.close()
+assert once() == "refused"
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+while len(held) < 64:
+    try:
+        held.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        break
+for free in range(12):
+    print(free, once())
+    os.close(held.pop())
+print("more", [once() for _ in range(3)])
+"""
+
+
+@pytest.mark.parametrize("options", ["", "[spawn]:"])
+def test_a_lack_of_this_machine_is_not_the_agents(tmp_path: Path, options: str) -> None:
+    """A real limit of open files, with none left, one left, and so on: no trial is judged by it, and none lost."""
+    agent = program(tmp_path, REFUSES)
+    script = SHORT.format(root=str(ROOT), text=f"{options}{agent}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stdout.splitlines()
+    said = [line.partition(" ")[2] for line in lines]
+    assert set(said) == {f"command: {agent} cannot be started: Too many open files", "refused"}
+    assert said == sorted(said), "first it is short, and then there is enough"
+    assert last == "more ['refused', 'refused', 'refused']"
+
+
+REFUSES = """#!/bin/sh
+while read -r line; do id=${line#*\\"id\\":\\"} id=${id%%\\"*}
+echo "{\\"id\\":\\"$id\\",\\"final\\":{\\"refused\\":true}}"; done
+"""
+
+
+def test_without_a_folder_to_run_in_it_is_tried_again_and_excluded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    suite = write_suite(tmp_path, some(0)[:1])
+    run = evaluate(suite, f"command:{program(tmp_path, REFUSES)}", retries=1, save_run=False)
+    (row,) = run.product
+    assert (row.verdict.owner, run.attempts.num_rows) == ("environment", 2)
+    assert "command: no folder to run in: No such file or directory" in str(row.verdict.excluded)
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        (lambda agent: agent.unlink(), "No such file or directory"),
+        (lambda agent: agent.write_bytes(b"\0\1\2"), "Exec format error"),
+    ],
+)
+def test_a_program_that_went_after_it_was_named_stops_the_run(tmp_path: Path, after: Any, why: str) -> None:
+    agent = program(tmp_path, REFUSES)
+    made = make(str(agent))
+    after(agent)
+    with pytest.raises(LabError) as raised:
+        evaluate(write_suite(tmp_path, some(0)), made, save_run=False)
+    assert str(raised.value) == f"command: {agent} cannot be started: {why}"
+
+
 # ---- its end
+
+
+def test_it_is_closed_and_begun_from_many_threads(tmp_path: Path) -> None:
+    """Closed again and again while trials begin: nothing is left behind, at the end of the process neither."""
+    agent = program(tmp_path, REFUSES, f"many{os.getpid()}.sh")
+    made, before = make(str(agent)), atexit._ncallbacks()
+    went: list[str] = []
+
+    class Tools:
+        names = tools = ()
+
+    def trials() -> None:
+        for _ in range(25):
+            task = Task("Describe Cart", ("tmct_describe",))
+            try:
+                went.append(made(task, Tools(), Context(None, task, seed="0", trial=1)).stop)  # type: ignore[arg-type]
+            except InfrastructureError as error:
+                went.append(str(error).partition(":")[0])
+
+    threads = [threading.Thread(target=trials) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        made.close()
+    for thread in threads:
+        thread.join()
+    made.close()
+    assert len(went) == 100 and set(went) <= {"refused", "driver_error", "command"}
+    assert alive(agent.name) == []
+    assert atexit._ncallbacks() <= before + 1 and made not in command._begun
 
 
 def test_nothing_is_left_when_the_run_is_over(tmp_path: Path) -> None:

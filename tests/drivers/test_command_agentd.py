@@ -303,3 +303,13 @@ def test_the_server_ends_with_the_run(tmp_path: Path) -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name == "mcp bridge"] == []
     assert alive(str(STAND_IN)) == []
     assert os.getpid()
+
+
+def test_a_task_too_long_for_an_argument_is_its_own_limit(tmp_path: Path) -> None:
+    """It takes its task as an argument: to try again would be the same, and another machine the same too."""
+    agent = program(tmp_path, "#!/bin/sh\necho done\n")
+    case = {**STATE, "policy": "x" * 3_000_000}
+    run = evaluate(suite_of(tmp_path, case), f"command[agentd]:{agent}", save_run=False)
+    assert run.product[0].verdict.outcome == "driver_error"
+    assert "cannot be started: Argument list too long" in str(run.product[0].produced.why)
+    assert run.attempts.num_rows == 1

@@ -251,6 +251,7 @@ class Conversation:
             result=next((turn.result for turn in reversed(turns) if turn.result is not None), None),
             recovered=any(turn.recovered for turn in turns),
             cached=any(turn.cached for turn in turns),
+            heard=all(turn.heard for turn in turns),
             text=without_stop(last.text)[0],
             usage=self._ctx.spent,
             messages=tuple(self.messages),

@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
-import msgspec
 from msgspec import Struct, field
 
 from agentbench_lab.cases import Call
 
 Stop = Literal["done", "refused", "budget", "timeout", "driver_error", "infrastructure_error"]
 Status = Literal["ok", "tool_error", "schema_error", "protocol_error", "malformed", "undeclared"]
-
-MESSAGES_LIMIT = 200_000
-"""Characters of JSON that a kept dialogue may have."""
-
-
-def kept_messages(messages: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The dialogue itself, or one line in the place of one that is longer than what is kept."""
-    if messages and len(msgspec.json.encode(messages)) > MESSAGES_LIMIT:
-        return ("the dialogue is longer than what is kept",)
-    return messages
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):

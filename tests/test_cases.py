@@ -65,7 +65,7 @@ REPORTED = (
 )
 
 
-def test_separators_inside_text_do_not_end_a_line() -> None:
+def test_b01_separators_inside_text_do_not_end_a_line() -> None:
     """A BOM, CRLF, a blank line, U+2028 and U+0085 in strings, no last newline: three cases, no problem (B01)."""
     cases, problems = parse_cases(REPORTED, name="s", file="s.jsonl")
     assert problems == []

@@ -26,6 +26,7 @@ KEYS = ("env", "model")
 NATIVE = "{native}"
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """What a program gets of our environment, where it is set there."""
+_FOR_A_SHELL = ("|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", ">&2")
 _INTERPRETERS = (
     "python",
     "pypy",
@@ -90,11 +91,23 @@ def parse(text: str) -> Program:
         raise LabError(
             "command: which program? For example command:./agent, or command[spawn]:python3 agent.py"
         )
+    _check_shell(line)
     if dialect == "agentd":
         needs_sdk("command[agentd]")
     argv = (_found(words[0]), *map(_in_full, words[1:]))
     _check_script(words)
     return Program(text, argv, dialect or "jsonl", tuple(env), model or model_of(words), here)
+
+
+def _check_shell(line: str) -> None:
+    """Whether it asks for what only a shell does."""
+    try:
+        words = shlex.split(line, posix=False)  # quotes stay, so that '|' is told from |
+    except ValueError:
+        return  # a quote within quotes
+    for number, word in enumerate(words):
+        if word in _FOR_A_SHELL or (number == 0 and word.startswith(("~", "$"))):
+            raise LabError(f"command: no shell runs it, and {word!r} is for one; a shell does in sh -c '...'")
 
 
 def _found(word: str) -> str:

@@ -25,11 +25,16 @@ from agentbench_lab.drivers.command_said import Said, how
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.returned import as_transcript, checked_usage
-from agentbench_lab.errors import nearest
+from agentbench_lab.errors import did_you_mean, nearest
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
 KINDS = ("call", "final", "spend", "failed")
+FAILED = ("message", "retry_after", "usage")
+FORMS = {"call": '{"name": "a_tool", "input": {}}', "final": '{"answer": "42"}', "spend": '{"output": 12}'}
+"""What each kind of message holds, by an example."""
+SHOWN = 60
+"""Characters of a line that a reason shows."""
 DYING_S = 0.5
 """How long a program that has closed its stdout is given to end, so that its exit code is known."""
 _encode = msgspec.json.Encoder().encode
@@ -54,6 +59,7 @@ class Talk:
         self._child, self._said, self._strict = child, said, strict
         self._id = secrets.token_hex(4)
         self._heard = False
+        self._skipped = ""
         self._done: list[Call] = []
         self.reusable = False
 
@@ -77,7 +83,7 @@ class Talk:
                     raise _infrastructure(message["failed"], self._said)
         except Late:
             code = self._child.end()
-            raise OutOfTime(*self._noted(how(code))) from None
+            raise OutOfTime(*self._noted(f"{self._silent()}{how(code)}")) from None
         except (TooLong, _Wrong) as error:
             if self._strict and not self._heard:
                 # it may be what was left of another trial, or begin with that
@@ -101,9 +107,10 @@ class Talk:
 
     def _message(self, line: bytes) -> dict[str, Any] | None:
         """A line as a message of this trial; None for one that is to be skipped, which is kept as noise."""
+        line = line.removeprefix(b"\xef\xbb\xbf")  # a byte order mark, which some systems begin a stream with
         if line.lstrip()[:1] != b"{":
             if line.strip():
-                self._said.noise(line)
+                self._noise(line)
             return None
         try:
             text = line.decode()
@@ -111,23 +118,31 @@ class Talk:
         except UnicodeDecodeError as error:
             raise _Wrong(f"a line that is not UTF-8 (byte {error.start})") from None
         except (ValueError, RecursionError) as error:
-            raise _Wrong(f"a line that is no JSON: {error}") from None
+            lines = "; a message is one line" if line.strip() == b"{" else ""
+            raise _Wrong(f"a line that is no JSON: {error} (it begins {self._begin(line)}){lines}") from None
         kinds = [kind for kind in KINDS if kind in message]
         ours = message.get("id")
         if ours is not None and ours != self._id and self._strict:
             return None  # another trial's, and nothing of this one's
-        if (ours is None and self._strict) or (ours is not None and ours != self._id):
-            self._said.noise(line)
+        if ours is None and self._strict:
+            self._noise(line)
             return None
+        if ours is not None and ours != self._id and kinds:
+            raise _Wrong(f"a {kinds[0]} with an id that is not the task's (it begins {self._begin(line)})")
         if not kinds:
             for key in message:
                 meant = nearest(key, KINDS)
                 if meant is not None:
                     raise _Wrong(f"a line with the key {key!r} (did you mean {meant!r}?)")
-            self._said.noise(line)
+            if ours == self._id:
+                raise _Wrong(f"a message that is none of {', '.join(KINDS)} (it begins {self._begin(line)})")
+            self._noise(line)
             return None
         if len(kinds) > 1:
             raise _Wrong(f"a line with both {kinds[0]!r} and {kinds[1]!r}")
+        told = message[kinds[0]]
+        if not isinstance(told, dict) and kinds[0] != "failed":
+            raise _Wrong(f"a {kinds[0]} that is no object: {FORMS[kinds[0]]} is one")
         for key in message:
             if key not in ("id", kinds[0]):
                 raise _Wrong(f"a {kinds[0]} with the key {key!r} beside it")
@@ -136,6 +151,26 @@ class Talk:
         if self._said.clean(text) != text:
             message[kinds[0]] = self._cleaned(message[kinds[0]])
         return message
+
+    def _noise(self, line: bytes) -> None:
+        self._skipped = self._begin(line)
+        self._said.noise(line)
+
+    def _begin(self, line: bytes) -> str:
+        """How a line begins, in quotes, as a person finds it again. The id of the task is drawn anew each time, and a reason
+        is the same each time."""
+        text = self._said.clean(line.decode(errors="replace")).strip().replace(self._id, "ID")
+        return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+
+    def _silent(self) -> str:
+        """What a program that is out of time may have done wrong, as far as that is seen."""
+        if self._child.so_far().strip():
+            return "it began a line on stdout and did not end it; "
+        if self._heard:
+            return ""
+        if self._skipped:
+            return f"it wrote no message, and what it wrote is skipped (the last begins {self._skipped}); "
+        return "it had written nothing on stdout (is each line flushed?); "
 
     def _cleaned(self, told: Any) -> Any:
         """What a message says, without secrets; the names of its fields stay."""
@@ -146,8 +181,9 @@ class Talk:
     # ---- messages
 
     def _called(self, call: Any, tools: Toolbox) -> dict[str, Any]:
-        if not isinstance(call, dict) or "name" not in call:
-            raise _Wrong("a call that is not {name, input}")
+        if "name" not in call:
+            has = f"; it has {', '.join(map(repr, call))}" if call else ""
+            raise _Wrong(f"a call that is not {{name, input}}{has}")
         for key in call:
             if key not in ("name", "input"):
                 meant = " (did you mean 'input'?)" if key in ("arguments", "args", "parameters") else ""
@@ -192,6 +228,8 @@ def _task(task: Task, tools: Toolbox, ctx: Context) -> dict[str, Any]:
     return {
         "request": task.request,
         "tools": task.tools,
+        "role": ctx.role,
+        "part": ctx.part,
         "schemas": tools.tools,
         "policy": task.policy,
         "history": task.history,
@@ -224,13 +262,18 @@ def _usage(given: Any) -> Usage:
 def _infrastructure(given: Any, said: Said) -> InfrastructureError:
     """`{"failed": {"message": ..., "retry_after": seconds, "usage": {...}}}`: the other side failed the program."""
     if not isinstance(given, dict):
-        given = {"message": str(given)}
-    retry = given.get("retry_after")
-    known = isinstance(retry, int | float) and not isinstance(retry, bool)
-    usage = given.get("usage")
+        given = {"message": given}
+    for key in given:
+        if key not in FAILED:
+            raise _Wrong(
+                f"a failed with the key {key!r}{did_you_mean(key, FAILED, most=0)}; it is {{message, retry_after, usage}}"
+            )
+    retry, usage = given.get("retry_after"), given.get("usage")
+    if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int | float) or retry < 0):
+        raise _Wrong("a failed whose retry_after is no number of seconds")
     return InfrastructureError(
         said.clean(str(given.get("message", "it says no more")))[:500],
-        retry_after=retry if known else None,
+        retry_after=retry,
         usage=checked_usage(usage) if usage is not None else None,
     )
 

@@ -12,7 +12,7 @@ import msgspec
 from agentbench_lab.cases import Call
 from agentbench_lab.drivers.faults import Nonsense
 from agentbench_lab.errors import did_you_mean
-from agentbench_lab.transcripts import Transcript, Usage, kept_messages
+from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -26,7 +26,7 @@ def only_in(process: int) -> None:
 def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
     """What the control tools were told counts like what the transcript says."""
     ending = toolbox.ending
-    if not ending.used and not transcript.messages:
+    if not ending.used:
         return transcript
     changes: dict[str, Any] = {}
     if ending.refused is not None:
@@ -42,9 +42,6 @@ def ended(transcript: Transcript, toolbox: Toolbox) -> Transcript:
         changes["refused"] = changes["reject"] = True
     if ending.ambiguous is not None and transcript.ambiguous_goals is None:
         changes["refused"], changes["ambiguous_goals"] = True, ending.ambiguous
-    kept = kept_messages(transcript.messages)
-    if kept is not transcript.messages:
-        changes["messages"] = kept
     if changes.get("refused") and transcript.stop == "done":
         changes["stop"] = "refused"
     return msgspec.structs.replace(transcript, **changes) if changes else transcript

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from agentbench_lab.errors import LabError
 from agentbench_lab.outcomes import IMPORTED, Taxonomy
 from agentbench_lab.results.bench_v1.model import moment
+from agentbench_lab.results.dialogues import bounded, kept_json
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.results.run import FORMAT, ArmCard, Counts, Imported, Run, RunCard, SuiteCard, check_run
 from agentbench_lab.results.schema import SCHEMAS, no_collection, table, usage_values
-from agentbench_lab.transcripts import MESSAGES_LIMIT, Status, Usage
+from agentbench_lab.transcripts import Status, Usage
 from agentbench_lab.values import canonical, digest
-from agentbench_lab.worlds.toolbox import TEXT_LIMIT
 
 UNKNOWN = "unknown"
 LONGEST_S = 2**63 / 1e9
@@ -58,7 +58,7 @@ class SourceTrial(Struct, frozen=True):
 
     `solved` is null exactly for an excluded trial. `outcome` is only for what the source itself reports as unsafe.
     `calls` is None where the source has no calls (then `tool_calls` may still be known by number). `usage` covers all
-    attempts and all subagents. `extra` keeps what has no column of its own. `messages` are kept up to `MESSAGES_LIMIT`;
+    attempts and all subagents. `extra` keeps what has no column of its own. `messages` are kept up to `dialogues.DIALOGUE_LIMIT`;
     what looks like a secret is taken out of messages, answer and calls.
     """
 
@@ -391,63 +391,13 @@ def _transcript_rows(trial: SourceTrial, suite: str) -> list[tuple[Any, ...]]:
             trial.attempts,
             None,
             None if trial.answer is None else redact(_json(trial.answer)),
-            None if trial.messages is None else _dialogue(trial.messages),
+            None if trial.messages is None else kept_json(_json(trial.messages)),
             [],
             None,
             None,
             None,
         )
     ]
-
-
-def bounded(text: str) -> str:
-    """As much of a text as a call keeps of what came back, and a world shows an agent: `TEXT_LIMIT` characters."""
-    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
-
-
-def _dialogue(messages: Any) -> str:
-    """The messages as JSON of `MESSAGES_LIMIT` characters at most.
-
-    Of a longer dialogue every text is bounded first; where that is not enough, its beginning and its end stay, with a
-    word between them of how many messages are left out.
-    """
-    text = redact(_json(messages))
-    if len(text) <= MESSAGES_LIMIT:
-        return text
-    try:
-        shorter = _shorter(msgspec.json.decode(text))
-    except RecursionError:
-        shorter = None
-    if not isinstance(shorter, list):
-        return _json(["the dialogue is longer than what is kept"])
-    parts = [_json(message) for message in shorter]
-    if sum(map(len, parts)) + len(parts) + 1 <= MESSAGES_LIMIT:
-        return f"[{','.join(parts)}]"
-    half = (MESSAGES_LIMIT - 200) // 2
-    first = _fitting(parts, half)
-    last = _fitting(parts[first:][::-1], half)
-    left_out = len(parts) - first - last
-    said = _json(
-        f"the dialogue is longer than what is kept: {left_out} of {len(parts)} messages are left out here"
-    )
-    return f"[{','.join([*parts[:first], said, *parts[len(parts) - last :]])}]"
-
-
-def _shorter(value: Any) -> Any:
-    if isinstance(value, str):
-        return bounded(value)
-    if isinstance(value, list):
-        return [_shorter(each) for each in value]
-    return {key: _shorter(each) for key, each in value.items()} if isinstance(value, dict) else value
-
-
-def _fitting(parts: Sequence[str], room: int) -> int:
-    """How many of them, from the first, have room together."""
-    for number, part in enumerate(parts):
-        room -= len(part) + 1
-        if room < 0:
-            return number
-    return len(parts)
 
 
 def _case_row(suite: str, case_id: str, case: SourceCase, line: int) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ import msgspec
 from agentbench_lab.cases import Case, Task
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.context import Context
-from agentbench_lab.drivers.faults import InfrastructureError, Nonsense
+from agentbench_lab.drivers.faults import InfrastructureError, Nonsense, OutOfTime
 from agentbench_lab.drivers.loading import Loaded
 from agentbench_lab.drivers.recording import (
     WHOLE_TRIAL,
@@ -36,10 +36,11 @@ from agentbench_lab.drivers.recording import (
 )
 from agentbench_lab.drivers.returned import as_transcript
 from agentbench_lab.errors import LabError, shown
+from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import shapes
 from agentbench_lab.running.trial import NOTE_LIMIT, Record
-from agentbench_lab.transcripts import Observation, Transcript, Usage, kept_messages
+from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT, BudgetSpent, Toolbox, described
 
@@ -180,7 +181,7 @@ class _Take:
             calls=() if cut else calls,
             transcript=None
             if transcript is None
-            else msgspec.structs.replace(transcript, messages=kept_messages(transcript.messages)),
+            else msgspec.structs.replace(transcript, messages=kept_dialogue(transcript.messages)),
             failure=failure,
             spent=_since(self._before, self._ctx.spent),
             cut=cut,
@@ -286,6 +287,8 @@ def _failure(error: BaseException) -> Failure:
         return Failure("budget", said)
     if isinstance(error, Nonsense):
         return Failure("nonsense", said)
+    if isinstance(error, OutOfTime):
+        return Failure("timeout", str(error.notes[-1])[:NOTE_LIMIT] if error.notes else "")
     return Failure("raised", said, type(error).__name__)
 
 

@@ -31,6 +31,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.grading import Evidence, Grade, grade
 from agentbench_lab.grading.grade import excluded
 from agentbench_lab.grading.heard import claimed
+from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm, ProductRow, product_row
 from agentbench_lab.results.redaction import redact
 from agentbench_lab.running.checkpoint import MOST_ATTEMPTS, Attempt, Keeper
@@ -392,8 +393,8 @@ class Job:
             stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
-            stopped = self._out_of_time()
-            notes = (*(_kept(str(note)) for note in error.notes), *stopped.notes)
+            stopped = self._out_of_time(*error.notes[-1:])
+            notes = (*(_kept(str(note)) for note in error.notes[:-1]), *stopped.notes)
             return self._tried(msgspec.structs.replace(stopped, notes=notes), "")
         if isinstance(error, Nonsense):
             stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
@@ -420,7 +421,8 @@ class Job:
         spoke, fresh = context.crew.spoke, context.crew.ended[workers:]
         return all(one.stop == "infrastructure_error" and one.number not in spoke for one in fresh)
 
-    def _out_of_time(self) -> Transcript:
+    def _out_of_time(self, said: object = "") -> Transcript:
+        """`said` is what the driver knows of it."""
         wall_s = self.limits.wall_s
         if self._conversation is not None and self._conversation.user_speaks:
             why = f"the simulated user failed: it said nothing for {wall_s:g} s"
@@ -428,7 +430,10 @@ class Job:
                 terminated=False, stop="infrastructure_error", notes=(f"infrastructure: {why}",)
             )
         note = f"out of time after {wall_s:g} s" if wall_s is not None else "out of time"
-        return Transcript(terminated=False, stop="timeout", notes=(note,))
+        if said:
+            # a recording says all of it
+            note = str(said) if str(said).startswith("out of time") else f"{note}; {said}"
+        return Transcript(terminated=False, stop="timeout", notes=(_kept(note),))
 
     # ---- the record
 
@@ -563,13 +568,11 @@ def _pause(error: BaseException) -> bool | float:
 
 
 def _without_secrets(transcript: Transcript) -> Transcript:
-    """What is written down of a dialogue, and of a driver's reasons: what looks like a key stays in neither."""
+    """What is written down of a dialogue, which is bounded, and of a driver's reasons: what looks like a key stays in
+    neither."""
     changes: dict[str, Any] = {}
     if transcript.messages:
-        said = msgspec.json.encode(transcript.messages).decode()
-        clean = redact(said)
-        if clean != said:
-            changes["messages"] = tuple(msgspec.json.decode(clean))
+        changes["messages"] = kept_dialogue(transcript.messages)
     if transcript.notes:
         changes["notes"] = tuple([redact(note) for note in transcript.notes])
     return msgspec.structs.replace(transcript, **changes) if changes else transcript

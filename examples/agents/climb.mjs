@@ -49,6 +49,10 @@ for await (const line of createInterface({ input: process.stdin })) {
     say({ id, final: {} }); // what went well is claimed by itself
     continue;
   }
+  if (task.role === "synthesis") {
+    say({ id, final: { refused: task.request.includes("it was refused") } });
+    continue;
+  }
   const found = RULES.find(([words, name]) => words.test(task.request) && task.tools.includes(name));
   if (!found) {
     say({ id, final: { refused: true, notes: ["no declared tool fits"] } });

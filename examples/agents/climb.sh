@@ -52,6 +52,14 @@ while read -r line; do
   id=${line#*\"id\":\"} id=${id%%\"*}
   request=${line#*\"request\":\"} request=${request%%\",\"tools\":*}
   tools=${line#*\"tools\":[} tools=${tools%%]*}
+  case $line in
+    *'"role":"synthesis"'*)
+      refused=false
+      case $request in *"it was refused"*) refused=true ;; esac
+      printf '{"id":"%s","final":{"refused":%s}}\n' "$id" "$refused"
+      continue
+      ;;
+  esac
   pick
   if [ -z "$tool" ] || ! declared "$tool"; then
     printf '{"id":"%s","final":{"refused":true,"notes":["no declared tool fits"]}}\n' "$id"

@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, task, result } = JSON.parse(line);
-  if (task) say({ id, call: { name: task.tools[0], input: {} } });
-  if (result) say({ id, final: { answer: result.text } });
+  const tool = task?.tools[0]; // there is none for a synthesis or a plan
+  if (tool) say({ id, call: { name: tool, input: {} } });
+  else say({ id, final: { answer: result?.text ?? "nothing to call" } });
 }

@@ -52,7 +52,7 @@ def survivor(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return evaluate(suite, goes_down, trials=2, retries=0, out=folder / "run")
 
 
-def test_one_surviving_trial_is_counted_over_what_was_asked(survivor: Run) -> None:
+def test_b05_one_surviving_trial_is_counted_over_what_was_asked(survivor: Run) -> None:
     """The rate is 1 of 1, and says that 6 were asked and 1 case is behind it; the interval is as wide as that is."""
     counts = survivor.card.counts
     assert (counts.asked, counts.judged, counts.excluded, counts.missing) == (6, 1, 5, 0)
@@ -62,14 +62,14 @@ def test_one_surviving_trial_is_counted_over_what_was_asked(survivor: Run) -> No
     assert passed["low"] < 0.25
 
 
-def test_the_gate_fails_because_trials_were_not_judged(survivor: Run) -> None:
+def test_b05_the_gate_fails_because_trials_were_not_judged(survivor: Run) -> None:
     (gate,) = metrics.gate(survivor.trials, survivor.card).iter_rows(named=True)
     assert (gate["passes"], gate["failure"]) == (False, "TOOL-0 incomplete: 1 of 6 trials judged")
     (arm,) = survivor.card.envelope
     assert arm.reached is None
 
 
-def test_no_table_shows_the_rate_without_its_counts(survivor: Run) -> None:
+def test_b05_no_table_shows_the_rate_without_its_counts(survivor: Run) -> None:
     """Wherever 100 % stands, 1/1 stands beside it, and how many were asked in the same row; the rung does not pass."""
     text = str(tables.ladder(metrics.ladder(survivor.trials)))
     (line,) = (line for line in text.splitlines() if line.startswith("TOOL-0"))
@@ -79,7 +79,7 @@ def test_no_table_shows_the_rate_without_its_counts(survivor: Run) -> None:
     assert "PASS" not in line
 
 
-def test_pass_k_says_over_how_many_cases_it_is_and_how_far_it_may_be_off(survivor: Run) -> None:
+def test_b05_pass_k_says_over_how_many_cases_it_is_and_how_far_it_may_be_off(survivor: Run) -> None:
     """pass^1 is 1.0 over 1 of 3 cases, and between 1/6 and 1; pass^2 is unknown, not 0 or 1."""
     found = metrics.reliability(survivor.trials)
     one, two = found.filter(pl.col("metric") == "pass_hat_k").iter_rows(named=True)
@@ -93,7 +93,7 @@ def test_pass_k_says_over_how_many_cases_it_is_and_how_far_it_may_be_off(survivo
     assert "no case has 2 judged trials" in cells  # on a narrow screen the cell has several lines
 
 
-def test_an_exclusion_is_nobodys_failure(survivor: Run) -> None:
+def test_b05_an_exclusion_is_nobodys_failure(survivor: Run) -> None:
     """No outcome counts it, nor does the file for other harnesses; its owner is named."""
     counts = metrics.outcomes(survivor.trials)
     assert counts.filter(pl.col("over") == "judged")["of"].unique().to_list() == [1]
@@ -128,14 +128,14 @@ def arguments(found: pa.Table) -> list[tuple[str, Any]]:
     return [(row["name"], json.loads(row["input"])) for row in found.to_pylist()]
 
 
-def test_arguments_of_different_tools_come_back_as_they_were(tmp_path: Path) -> None:
+def test_b07_arguments_of_different_tools_come_back_as_they_were(tmp_path: Path) -> None:
     """Through Parquet: {} stays {}, null is no absence, [] stays [], and no call gains another's keys."""
     pq.write_table(calls_table(*ARGUMENTS), tmp_path / "calls.parquet")
     assert arguments(pq.read_table(tmp_path / "calls.parquet")) == ARGUMENTS
     assert pl.read_parquet(tmp_path / "calls.parquet")["input"].to_list()[3] == '{"n":null}'
 
 
-def test_files_of_different_calls_are_one_table(tmp_path: Path) -> None:
+def test_b07_files_of_different_calls_are_one_table(tmp_path: Path) -> None:
     """Also when one file has only calls without arguments."""
     for number in (0, 2):
         pq.write_table(calls_table(ARGUMENTS[number]), tmp_path / f"{number}.parquet")
@@ -143,7 +143,7 @@ def test_files_of_different_calls_are_one_table(tmp_path: Path) -> None:
     assert arguments(pa.concat_tables(parts)) == [ARGUMENTS[0], ARGUMENTS[2]]
 
 
-def test_a_late_key_is_never_dropped_in_silence() -> None:
+def test_b07_a_late_key_is_never_dropped_in_silence() -> None:
     """A row with one value more is refused with its number; the columns are the declared ones, whatever comes first."""
     width = len(SCHEMAS["calls"])
     rows = [("s", "c", "d", None, "once", 1, 1, step, 0, "ping", "{}", "ok", "", None) for step in (1, 2, 3)]
@@ -162,7 +162,7 @@ def sends_all(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
     return Transcript(calls=made, answer={"n": None, "ids": []})
 
 
-def test_arguments_survive_a_whole_run(tmp_path: Path) -> None:
+def test_b07_arguments_survive_a_whole_run(tmp_path: Path) -> None:
     """Claims and ledger in product.jsonl, calls and the answer in Parquet: the same four objects everywhere."""
     suite = write_suite(
         tmp_path, [case("A", "TOOL-0", "?", "describe", calls=[call("describe", symbol="Cart")])]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentbench_lab.analysis import metrics, prices
 from agentbench_lab.analysis.prices import Prices, Rates, priced
 from agentbench_lab.errors import LabError
-from agentbench_lab.transcripts import disjoint_input
+from agentbench_lab.transcripts import Usage, disjoint_input
 
 DAY = date(2026, 1, 1)
 HEADER = "model,from,input,cache_read,cache_write,output\n"
@@ -80,7 +80,7 @@ def file(folder: Path, text: str, name: str = "prices.csv") -> Path:
 # ---- cached tokens charged twice -------------------------------------------------------------------------------
 
 
-def test_cached_tokens_are_charged_once_however_a_provider_counts_them() -> None:
+def test_b06_cached_tokens_are_charged_once_however_a_provider_counts_them() -> None:
     """4,000 at 0.50, 16,000 at 0.05 and 1,000 at 3.00 a million are 2,000 + 800 + 3,000 = 5,800 micros, both times."""
     within = disjoint_input(20_000, 16_000, 0, inclusive=True)
     beside = disjoint_input(4_000, 16_000, 0, inclusive=False)
@@ -88,6 +88,9 @@ def test_cached_tokens_are_charged_once_however_a_provider_counts_them() -> None
         assert (fresh, read, write) == (4_000, 16_000, 0)
         used = {"tokens_fresh_input": fresh, "tokens_cache_read": read, "tokens_cache_write": write}
         assert cost(rates("0.50", "0.05", None, "3.00"), **used) == (5_800, None)
+        assert Usage(fresh, read, write, 1_000).tokens == 21_000
+    with pytest.raises(ValueError, match="16000 cached tokens within an input of 4000"):
+        disjoint_input(4_000, 16_000, 0, inclusive=True)  # a blind subtraction, which would cost -2,200
 
 
 @pytest.mark.parametrize("column", prices.BUCKETS)

@@ -76,7 +76,7 @@ STYLES = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_cached_tokens_are_charged_once(tmp_path: Path, style: str) -> None:
+def test_b06_cached_tokens_are_charged_once(tmp_path: Path, style: str) -> None:
     """End to end: from what an endpoint reports to micros of a dollar by a local price table."""
     suite = write_suite(tmp_path, some(0)[:1])
     table = tmp_path / "prices.csv"
@@ -89,7 +89,10 @@ def test_cached_tokens_are_charged_once(tmp_path: Path, style: str) -> None:
     (row,) = priced(run.trials, from_file(table, date(2026, 6, 1))).to_dicts()
     buckets = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write", "tokens_output")
     assert [row[name] for name in buckets] == [4_000, 16_000, 0, 1_000]
-    assert row["cost_micros"] == 5_800
+    assert sum(row[name] for name in buckets) == 21_000
+    assert (
+        row["cost_micros"] == 5_800
+    )  # neither 13,800, cached tokens charged twice, nor -2,200, taken out twice
 
 
 def test_an_answer_without_usage_leaves_the_trial_unknown(tmp_path: Path) -> None:

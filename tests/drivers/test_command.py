@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentbench_lab.cases import Limits, Task
+from agentbench_lab.cases import Limits, Task, load_suite
 from agentbench_lab.drivers import command
 from agentbench_lab.drivers.command import Command, make
 from agentbench_lab.drivers.command_asked import ENVIRONMENT
@@ -109,8 +111,75 @@ def test_the_examples_are_ten_lines_and_stand_in_the_docs() -> None:
     page = (ROOT / "docs" / "drivers.md").read_text(encoding="utf-8")
     for name in ("first_tool.sh", "first_tool.mjs", "first_tool.py"):
         text = (EXAMPLES / name).read_text(encoding="utf-8")
-        assert len([line for line in text.splitlines() if line.strip()]) <= 10
+        assert len([line for line in text.splitlines() if line.strip() and line[0] not in "#/"]) <= 10
         assert text in page
+
+
+SCAFFOLDS = ("once", "linear", "fan_out_4", "durable:linear")
+WORDS = {
+    "first_tool.sh": "{0}/first_tool.sh",
+    "first_tool.mjs": "node {0}/first_tool.mjs",
+    "first_tool.py": "{1} {0}/first_tool.py",
+    "climb.sh": "{0}/climb.sh",
+    "climb.mjs": "node {0}/climb.mjs",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("scaffold", SCAFFOLDS)
+def test_the_examples_run_under_every_scaffold(name: str, scaffold: str) -> None:
+    """On a request of one part, and on one of four: each part calls what it would call alone, and no worker fails."""
+    if name.endswith(".mjs") and NODE is None:
+        pytest.skip("node is not installed: an agent in JavaScript cannot run")
+    driver = f"command:{WORDS[name].format(EXAMPLES, PYTHON)}"
+    parts = 4 if scaffold != "once" else 1
+    run = evaluate("wide", driver, scaffolds=[scaffold], only="wide-01-a,wide-04-a", save_run=False)
+    assert [row.produced.stop for row in run.product] == ["done" if "first" in name else "refused"] * 2
+    called = [[entry.name for entry in row.produced.ledger] for row in run.product]
+    assert called == ([["find_boat"], ["find_boat"] * parts] if "first" in name else [[], []])
+
+
+@pytest.mark.parametrize("scaffold", SCAFFOLDS[1:])
+def test_an_agent_in_shell_climbs_under_every_scaffold(scaffold: str) -> None:
+    driver = f"command:{EXAMPLES}/climb.sh"
+    run = evaluate("ladder", driver, scaffolds=[scaffold], group="TOOL-0,TOOL-1", ladder=True, save_run=False)
+    assert [row.verdict.outcome for row in run.product] == ["correct_calls"] * 40
+    assert run.card.envelope[0].reached == "TOOL-1"
+
+
+ROLES = """\
+import json, sys
+known = json.load(open(sys.argv[1]))
+for line in sys.stdin:
+    message = json.loads(line)
+    if "task" not in message:
+        continue
+    task = message["task"]
+    whole = next(one for one in known if set(task["parts"]) <= set(one["parts"]))["calls"]
+    mine = {"": whole, "part": [whole[task["part"] or 0]], "synthesis": []}[task["role"]]
+    for name, given in sum(mine, []):
+        print(json.dumps({"call": {"name": name, "input": given}}), flush=True)
+        sys.stdin.readline()
+    assert (task["role"] == "synthesis") == (task["tools"] == [])
+    print(json.dumps({"final": {}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("scaffold", SCAFFOLDS)
+def test_a_program_is_told_its_role_and_its_part(tmp_path: Path, scaffold: str) -> None:
+    """One that does what its part is for, and nothing else, solves every width; a synthesis calls nothing."""
+    cases = [case for case in load_suite("wide").cases if case.id.endswith("-a")]
+    known = []
+    for case in cases:
+        assert case.gold is not None
+        made = iter([call.name, call.input] for call in case.gold.calls)
+        calls = [[next(made) for _ in range(count)] for count in case.gold.parts]
+        known.append({"parts": case.task.parts, "calls": calls})
+    (tmp_path / "known.json").write_text(json.dumps(known), encoding="utf-8")
+    (tmp_path / "agent.py").write_text(ROLES, encoding="utf-8")
+    driver = f"command:{PYTHON} {tmp_path}/agent.py {tmp_path}/known.json"
+    run = evaluate("wide", driver, scaffolds=[scaffold], only="*-a", save_run=False)
+    assert {row.case_id: row.verdict.outcome for row in run.product} == {case.id: "solved" for case in cases}
 
 
 def test_a_worker_serves_many_trials_and_many_at_once(tmp_path: Path) -> None:
@@ -150,7 +219,7 @@ MOODS: dict[str, tuple[str, str]] = {
     "two kinds": ("driver_error", "both 'call' and 'final'"),
     "arguments": ("driver_error", "the key 'arguments' (did you mean 'input'?)"),
     "no name": ("driver_error", "a call that is not {name, input}"),
-    "a final that is none": ("driver_error", "gave back a int"),
+    "a final that is none": ("driver_error", "wrote a final that is no object: {\"answer\": \"42\"} is one"),
     "an unknown key": ("driver_error", "gave back an unknown key 'anser' (did you mean 'answer'?)"),
     "a lie": ("false_success", ""),
     "crash": ("driver_error", "ended without a final line: exit 3"),
@@ -182,6 +251,54 @@ def test_it_is_judged_and_no_other_trial_is_touched(tmp_path: Path, mood: str, w
             assert why in (row.produced.why or "")
     assert len(run.product) == 6
     assert gone(str(tmp_path))
+
+
+CLUMSY = """\
+import sys, time
+for line in sys.stdin:
+    id = line.split('"id":"')[1].split('"')[0]
+    sys.stdout.buffer.write(eval(sys.argv[1]).replace(b"ID", id.encode()))
+    sys.stdout.buffer.flush()
+    time.sleep(30)
+"""
+WRITES: dict[bytes, tuple[str, str]] = {
+    b"": ("timeout", "out of time after 1.5 s; it had written nothing on stdout (is each line flushed?); it was"),
+    b'{"id": "ID", "final": {"refused": true}}': ("timeout", "it began a line on stdout and did not end it"),
+    b"INFO: I think\nhm\n": ("timeout", "it wrote no message, and what it wrote is skipped (the last begins 'hm')"),
+    b'{"id": "ID", "call": {"name": "tmct_describe", "input": {"symbol": "Cart"}}}\nhm\n': ("timeout", "1.5 s; it was"),
+    b'\xef\xbb\xbf{"id": "ID", "final": {"refused": true}}\n': ("over_refusal", ""),
+    b'{"final": {"refused": true}}\n': ("over_refusal", ""),
+    b"{'id': 'ID'}\n": ("driver_error", "line 1 column 2 (char 1) (it begins \"{'id': '"),
+    b'{\n  "id": "ID"\n}\n': ("driver_error", "(it begins '{'); a message is one line"),
+    b'{"id": "ID", "type": "answer"}\n': ("driver_error", "failed (it begins '{\"id\": \"ID\", \"type\": \"answer\"}')"),
+    b'{"level": "info"}\n': ("timeout", "the last begins '{\"level\": \"info\"}'"),
+    b'{"id": 1, "final": {"refused": true}}\n': ("driver_error", "wrote a final with an id that is not the task's"),
+    b'{"id": "ID", "final": "42"}\n': ("driver_error", 'wrote a final that is no object: {"answer": "42"} is one'),
+    b'{"id": "ID", "call": "x"}\n': ("driver_error", 'no object: {"name": "a_tool", "input": {}} is one'),
+    b'{"id": "ID", "spend": 5}\n': ("driver_error", 'wrote a spend that is no object: {"output": 12} is one'),
+    b'{"id": "ID", "call": {"function": {}}}\n': ("driver_error", "not {name, input}; it has 'function'"),
+    b'{"id": "ID", "failed": {"mesage": "down"}}\n': ("driver_error", "the key 'mesage' (did you mean 'message'?)"),
+    b'{"id": "ID", "failed": {"retry_after": "soon"}}\n': ("driver_error", "retry_after is no number of seconds"),
+    b'{"id": "ID", "failed": "down"}\n': ("excluded", "infrastructure: down"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_what_a_clumsy_program_did_is_said(tmp_path: Path, written: bytes) -> None:
+    """And played back from a recording it is the same."""
+    (tmp_path / "agent.py").write_text(CLUMSY, encoding="utf-8")
+    suite = write_suite(tmp_path, some(0)[:1])
+    driver = f"command:{PYTHON} {tmp_path / 'agent.py'} {shlex.quote(repr(written))}"
+    outcome, why = WRITES[written]
+    limits = Limits(wall_s=1.5 if outcome == "timeout" else 20)
+    tape = tmp_path / "tape.jsonl"
+    ((_, (found, said)),) = told(
+        evaluate(suite, driver, limits=limits, retries=0, record=tape, save_run=False)
+    ).items()
+    assert found == outcome and why in said
+    assert told(evaluate(suite, f"replay:{tape}", limits=limits, retries=0, save_run=False)) == {
+        "t0-cart": (found, said)
+    }
 
 
 def test_what_it_says_beside_its_messages_is_kept_with_the_trial(tmp_path: Path) -> None:
@@ -254,7 +371,7 @@ def test_the_other_side_failed_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
+def test_b12_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
     """Its helpers end with it, what it printed is kept, no exit code is made up, and the next trial starts afresh."""
     mark = f"3{os.getpid()}.{int(way == 'spawn')}7"  # seconds to sleep, which nobody else sleeps
     text = f"#!/bin/sh\nls; touch left; sleep {mark} &\necho started\nwait\n"
@@ -266,9 +383,21 @@ def test_the_limit_of_time_is_a_bound(tmp_path: Path, way: str) -> None:
     assert alive(f"sleep {mark}") == []
     for row, kept in zip(run.product, run.transcripts.to_pylist(), strict=True):
         assert row.verdict.outcome == "timeout"
-        assert row.produced.why == "out of time after 1 s"
+        said = "it wrote no message, and what it wrote is skipped (the last begins 'started')"
+        assert row.produced.why == f"out of time after 1 s; {said}; it was ended: exit null"
         assert kept["stdout"] == "started\n"  # and no file of the trial before
-        assert "it was ended: exit null" in kept["notes"]
+
+
+def test_b12_the_command_as_reported(tmp_path: Path) -> None:
+    mark = f"5{os.getpid()}"
+    driver = f"command:sh -c 'sleep {mark} & echo started; wait'"
+    began = time.monotonic()
+    run = evaluate(write_suite(tmp_path, some(0)[:1]), driver, limits=Limits(wall_s=1.0), save_run=False)
+    assert time.monotonic() - began < 3.0
+    (row,), (kept,), (trial,) = run.product, run.transcripts.to_pylist(), run.trials.to_pylist()
+    assert (row.verdict.outcome, trial["excluded"], kept["stdout"]) == ("timeout", None, "started\n")
+    assert row.produced.why.endswith("; it was ended: exit null")
+    assert alive(f"sleep {mark}") == []
 
 
 def test_a_program_that_went_is_not_waited_for_when_its_helper_stays(tmp_path: Path) -> None:
@@ -340,12 +469,10 @@ def test_the_task_says_all_that_a_driver_may_know_and_no_more(tmp_path: Path) ->
     (kept,) = evaluate(
         write_suite(tmp_path, some(9)[:1]), f"command:{agent}", limits=Limits(wall_s=9), save_run=False
     ).transcripts.to_pylist()
-    import json
-
     task = json.loads(kept["stderr"])["task"]
     assert list(task)[:2] == ["request", "tools"]  # as the examples in shell rely on
     assert set(task) == {
-        "request", "tools", "schemas", "policy", "history", "parts", "trace", "goals", "limits", "seed", "trial",
+        "request", "tools", "role", "part", "schemas", "policy", "history", "parts", "trace", "goals", "limits", "seed", "trial",
     }  # fmt: skip
     assert task["limits"]["wall_s"] == 9
     assert [tool["name"] for tool in task["schemas"]][-3:] == ["refuse", "answer", "goal"]
@@ -364,6 +491,10 @@ ASKED: dict[str, str] = {
     "command:./bare": "'./bare' is a text whose first line names no program (#!)",
     "command:./odd": "'./odd' is run by '/no/such/thing', by its first line",
     "command:sh 'agent.sh": "no closing quotation",
+    "command:./agent.sh | tee log": "no shell runs it, and '|' is for one; a shell does in sh -c '...'",
+    "command:cd there && ./agent.sh": "no shell runs it, and '&&' is for one",
+    "command:~/agent.sh": "no shell runs it, and '~/agent.sh' is for one",
+    "command:$HOME/agent.sh": "no shell runs it, and '$HOME/agent.sh' is for one",
     "command:sh agnt.sh": "there is no file 'agnt.sh' for sh to run (did you mean 'agent.sh'?)",
     "command[jsnl]:./agent.sh": "no option 'jsnl' (did you mean 'jsonl'?)",
     "command[modle=x]:./agent.sh": "no option 'modle=x' (did you mean 'model='?)",
@@ -379,6 +510,13 @@ ASKED: dict[str, str] = {
     "command[here]:python3 -m own.no": "python3 finds no module 'own.no' from the working folder",
     "comand:./agent.sh": "no module 'comand'",
 }
+
+
+@pytest.mark.parametrize("more", ["'|'", r'"a\"b"', "'a | b'", "x&y", "#", "~"])
+def test_what_is_in_quotes_is_for_no_shell(tmp_path: Path, more: str) -> None:
+    agent = program(tmp_path, "#!/bin/sh\n")
+    found = make(f"{agent} {more}")
+    assert found.program.argv == (str(agent), *shlex.split(more))
 
 
 @pytest.mark.parametrize("text", ASKED)

@@ -39,7 +39,7 @@ ROWS: dict[str, tuple[dict[str, Any], str, str | None, bool]] = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_arguments_are_judged_as_typed_json_values(
+def test_b02_arguments_are_judged_as_typed_json_values(
     row: tuple[dict[str, Any], str, str | None, bool],
 ) -> None:
     """Through the toolbox and the grade; nothing is coerced, nothing is decoded behind the user's back (B02)."""
@@ -65,7 +65,7 @@ def test_arguments_are_judged_as_typed_json_values(
     ("alternatives", "problem", "passes"),
     [("john", "expect.calls[0].accept.label: expected a list, got text", []), (["john", "jon"], None, ["john", "jon"])],
 )  # fmt: skip
-def test_alternatives_are_a_list_and_never_letters(
+def test_b02_alternatives_are_a_list_and_never_letters(
     alternatives: Any, problem: str | None, passes: list[str]
 ) -> None:
     """Rows k and l: a bare string is a fault of the case; with a list each of its values passes, and no letter does."""

@@ -61,8 +61,14 @@ def printed(path: Path) -> str:
     return "".join(texts)
 
 
+def test_b09_a_commit_is_no_number() -> None:
+    """Of digits and one letter e, with an exponent beyond every float, or none at all."""
+    for text in ("7e10", "12e999", "0012", "1e5", "inf", "None"):
+        assert coerce(text, declared(PARAMETERS.strip())["commit"]) == text
+
+
 @pytest.mark.parametrize("isolated", [False, True])
-def test_parameters_arrive_as_declared(tmp_path: Path, isolated: bool) -> None:
+def test_b09_parameters_arrive_as_declared(tmp_path: Path, isolated: bool) -> None:
     """The table of ways in which papermill's guess goes wrong; a kernel, where there is one, is this interpreter's."""
     show = "import json, sys\nprint(json.dumps([commit, case, version, at, strict, ks, limit, k]), sys.executable)"
     path = notebook(tmp_path / "a {b}.ipynb", show)
@@ -97,7 +103,7 @@ def test_parameters_arrive_as_declared(tmp_path: Path, isolated: bool) -> None:
         ("ks", "{"),
     ],
 )
-def test_what_does_not_fit_never_starts_anything(tmp_path: Path, name: str, text: str) -> None:
+def test_b09_what_does_not_fit_never_starts_anything(tmp_path: Path, name: str, text: str) -> None:
     """The notebook is not touched at all: no output, no draft."""
     path = notebook(tmp_path / "n.ipynb", "raise SystemExit(3)")
     with pytest.raises(LabError, match=rf"^n\.ipynb: parameter '{name}' is .+, not '"):

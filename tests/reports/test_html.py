@@ -69,7 +69,7 @@ def page(folder: Path, *, request: str = "Who calls it?", case_id: str = "", **h
     return Page(publish(source, folder / "page.html"))
 
 
-def test_text_from_a_case_cannot_break_out(tmp_path: Path) -> None:
+def test_b10_text_from_a_case_cannot_break_out(tmp_path: Path) -> None:
     """As many scripts as for a harmless request, no image, the request character for character, the id literally."""
     harmless = page(tmp_path)
     found = page(tmp_path, request=REQUEST, case_id=NASTY_ID)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
 
+from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Limits, Task
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError
@@ -60,7 +62,7 @@ class Flaky:
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_a_retried_attempt_is_no_second_sample(tmp_path: Path, native: bool) -> None:
+def test_b08_a_retried_attempt_is_no_second_sample(tmp_path: Path, native: bool) -> None:
     """Two cases once each; the first is refused a connection (300), then solved (500), the second fails (450)."""
     tries: list[str] = []
 
@@ -93,10 +95,26 @@ def test_a_retried_attempt_is_no_second_sample(tmp_path: Path, native: bool) -> 
             ("t0-order", 1, 1, "done", 450),
         ]
         assert sum(row["cost_micros"] for row in attempts) == 1250
-        retries = each.attempts.num_rows - each.trials.num_rows
-        assert retries == 1
-    # one repeat of each case: a retry is none, so that no two in a row can be told
+        # one retry, which recovered its trial
+        assert each.attempts.num_rows - each.trials.num_rows == 1
+        assert sum(n > 1 for n in each.trials.column("attempts").to_pylist()) == 1
     assert run.trials.column("trial").to_pylist() == [1, 1]
+    (one,) = metrics.summary(run.trials).iter_rows(named=True)
+    assert (one["n"], one["of"], one["cases"], one["solved"], one["complete"]) == (2, 2, 2, 1, True)
+    assert (one["pass_hat_1"], one["cost_per_solved"]) == (0.5, pytest.approx(1250 / 1e6))
+    spent = {row["metric"]: row for row in metrics.cost(run.trials).iter_rows(named=True)}
+    assert (spent["spent"]["estimate"], spent["per_solved"]["estimate"]) == (
+        pytest.approx(1250 / 1e6),
+        pytest.approx(1250 / 1e6),
+    )
+    assert not spent["spent"]["lower_bound"]
+    # one repeat of each case, and a retry is none: beside an arm of two repeats there is no pass^2 of this one
+    assert metrics.reliability(run.trials)["k"].unique().to_list() == [1]
+    twice = evaluate(suite, knows, trials=2, save_run=False)
+    both = metrics.summary(pl.concat([pl.DataFrame(each.trials) for each in (run, twice)]))
+    arm = run.card.arms[0].driver
+    assert both.filter(pl.col("driver") == arm)["pass_hat_2"].to_list() == [None]
+    assert both.filter(pl.col("driver") != arm)["pass_hat_2"].null_count() == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     asked = len(tries)
     evaluate(suite, driver, retries=QUICK, out=tmp_path / "run")

@@ -65,7 +65,7 @@ def ended(pid: int) -> bool:
     return False
 
 
-def test_the_four_answers_of_b11(opened: Open) -> None:
+def test_b11_the_four_answers_of_a_server(opened: Open) -> None:
     """isError is kept, an error of the protocol is one, an absent isError is ok and the body is not guessed at."""
     _, box = opened("B11")
     seen = [box.call("act", {"n": n}) for n in (1, 2, 3, 4)]

@@ -150,25 +150,15 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         say(f"run: {near(finished.path)}")
 
 
-def _scaffold_to_beat(finished: Run) -> str:
-    """The scaffold that the others are set against, where a driver was run under several: `once`, or the first."""
-    scaffolds = [arm.scaffold for arm in finished.card.arms]
-    if len({(arm.driver, arm.model) for arm in finished.card.arms}) == len(scaffolds):
-        return ""
-    return "once" if "once" in scaffolds else scaffolds[0]
-
-
 def _ablation(
     finished: Run, prices: Prices | None, by: Sequence[str] = ("width",)
 ) -> tuple[pl.DataFrame, pl.DataFrame] | None:
     """What each scaffold gains and costs, and from which width on it pays; None where no driver ran under several."""
     from agentbench_lab.analysis import metrics
 
-    baseline = _scaffold_to_beat(finished)
-    if not baseline:
+    if metrics.default_baseline(finished.trials) is None:
         return None
-    found = metrics.ablation(finished.trials, prices, baseline=baseline, by=by)
-    return found, metrics.where_it_pays(finished.trials, prices, baseline=baseline)
+    return metrics.ablation(finished.trials, prices, by=by), metrics.where_it_pays(finished.trials, prices)
 
 
 def _ablation_json(finished: Run, prices: Prices | None) -> dict[str, Any]:

@@ -229,6 +229,22 @@ def test_the_baseline_is_a_scaffold_of_the_same_driver_or_one_arm() -> None:
     )
 
 
+def test_without_a_name_the_baseline_is_once_or_the_first_scaffold_of_a_driver_that_has_several() -> None:
+    none = arms({"linear": ["1"], "fan_out_4": ["0"]})
+    assert metrics.default_baseline(none) == "linear"
+    assert whole(metrics.ablation(none), "fan_out_4")["baseline"] == "d + linear"
+    assert metrics.where_it_pays(none)["baseline"].to_list() == ["d + linear"]
+    assert metrics.default_baseline(arms({"linear": ["1"], "once": ["0"]})) == "once"
+    # a driver that has once alone says nothing of those under several
+    other = arms({"once": ["1"]}).with_columns(pl.lit("e").alias("driver"))
+    assert metrics.default_baseline(pl.concat([other, none])) == "linear"
+    alone = arms({"linear": ["1"]})
+    assert metrics.default_baseline(alone) is None
+    assert metrics.ablation(alone)["is_baseline"].all()
+    with pytest.raises(LabError, match=r"-p baseline 'd \+ linear'\); there is d \+ linear, e \+ linear$"):
+        metrics.ablation(pl.concat([alone, alone.with_columns(pl.lit("e").alias("driver"))]))
+
+
 def test_a_mistake_is_one_line_with_the_nearest_right_thing() -> None:
     trials = arms(EVERY)
     with pytest.raises(LabError, match=r"no arm has the scaffold 'onec'.*once"):

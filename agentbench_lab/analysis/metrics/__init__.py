@@ -16,6 +16,7 @@ from agentbench_lab.analysis.metrics.marks import ALL as ALL
 from agentbench_lab.analysis.metrics.marks import MARKS as MARKS
 from agentbench_lab.analysis.metrics.marks import gate as gate
 from agentbench_lab.analysis.metrics.marks import ladder as ladder
+from agentbench_lab.analysis.metrics.pairing import default_baseline as default_baseline
 from agentbench_lab.analysis.metrics.pareto import frontier as frontier
 from agentbench_lab.analysis.metrics.repeats import crossings as crossings
 from agentbench_lab.analysis.metrics.repeats import histogram as histogram

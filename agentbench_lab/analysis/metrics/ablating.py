@@ -110,7 +110,7 @@ def ablation(
     trials: pa.Table | pl.DataFrame,
     prices: Prices | None = None,
     *,
-    baseline: str = "once",
+    baseline: str = "",
     by: Sequence[str] = ("width",),
     margin: float = MARGIN,
     cost_margin: float = COST_MARGIN,
@@ -121,8 +121,8 @@ def ablation(
     """Each arm against a baseline, paired over cases: what it gains, what that costs, and what it comes to.
 
     `baseline` names a scaffold: each arm is set against the arm of the same driver and model with that scaffold. It may
-    also name one arm (driver + model + scaffold, as far as it has them), against which all others are set then. One row an arm over
-    all its cases (`over` is `all`), then one for each value of what `by` names: `width` (parts of a task), `group`.
+    also name one arm (driver + model + scaffold, as far as it has them), against which all others are set then. Without one it is
+    `default_baseline`: `once`, or the first scaffold of a driver that ran under several. One row an arm over all its cases (`over` is `all`), then one for each value of what `by` names: `width` (parts of a task), `group`.
     The baseline has its rows too, without verdict, so that its curve can be drawn.
 
     `accuracy` is `n` solved of `of` judged trials of the arm's own (`asked` counts the excluded ones too), `cost` its mean by judged
@@ -136,7 +136,7 @@ def ablation(
     `verdict` is one of `verdicts.VERDICTS` by the intervals (`verdicts.verdict`). Where it is `undecided`, `needed` is about how
     many more cases would decide it with a chance of 80 %, were the means and variances seen the true ones; null where no number of
     cases would. Verdicts are not corrected for their number. `unsafe` counts unsafe outcomes on the paired cases;
-    no verdict makes up for them. Raises LabError for a baseline that is not there, an unknown `by`, margins out of range.
+    no verdict makes up for them. Raises LabError for a baseline that is not there or has to be named, an unknown `by`, margins out of range.
     """
     for each in by:
         if each not in OVERS[1:]:
@@ -174,7 +174,7 @@ def where_it_pays(
     trials: pa.Table | pl.DataFrame,
     prices: Prices | None = None,
     *,
-    baseline: str = "once",
+    baseline: str = "",
     margin: float = MARGIN,
     cost_margin: float = COST_MARGIN,
     seed: int = 0,

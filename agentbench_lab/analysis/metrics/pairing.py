@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM, full_name
+from agentbench_lab.analysis.metrics.arms import ARM, frame, full_name
 from agentbench_lab.analysis.metrics.ratios import some_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.ladder import in_order
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OVERS = ("all", "width", "group")
 """What a row of `ablation` may be over: all cases, those of one width, those of one group."""
@@ -51,9 +55,28 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     return cases.with_columns(pl.col(used).alias("cost"), pl.col(f"{used}_n").alias("cost_n")), unit
 
 
+def default_baseline(trials: pa.Table | pl.DataFrame) -> str | None:
+    """The scaffold that the others are set against where none is named: `once` where a driver ran under it and another,
+    else the first of a driver that ran under several; None where no driver did."""
+    by_driver: dict[tuple[Any, ...], list[str]] = {}
+    for *driver, scaffold in frame(trials).select(ARM).unique(maintain_order=True).iter_rows():
+        by_driver.setdefault(tuple(driver), []).append(scaffold)
+    several = [scaffold for scaffolds in by_driver.values() if len(scaffolds) > 1 for scaffold in scaffolds]
+    return "once" if "once" in several else several[0] if several else None
+
+
 def baselines(counted: pl.DataFrame, baseline: str) -> dict[tuple[Any, ...], tuple[Any, ...] | None]:
-    """The arm that each arm is set against, itself where it is a baseline; None where there is none."""
+    """The arm that each arm is set against, itself where it is a baseline; None where there is none.
+
+    An empty `baseline` is the default one; that of one arm is itself."""
     arms = list(counted.select(ARM).unique(maintain_order=True).iter_rows())
+    baseline = baseline or default_baseline(counted) or (arms[0][2] if len(arms) == 1 else "")
+    if not baseline:
+        names = [full_name(*arm) for arm in arms]
+        raise LabError(
+            f"no driver ran under several scaffolds, so none is the one to beat: name one as baseline "
+            f"(in a report -p baseline {shlex.quote(names[0])}); there is {', '.join(names)}"
+        )
     if any(scaffold == baseline for _, _, scaffold in arms):
         return {
             (driver, model, scaffold): (driver, model, baseline)

@@ -231,6 +231,31 @@ def test_undecided_and_unknown_are_said_as_such() -> None:
     )
 
 
+def test_lower_bounds_and_attempts_are_said_wherever_a_cost_is() -> None:
+    hit = (pl.col("scaffold") == "durable:linear") & (pl.col("width") == 16) & (pl.col("trial") == 1)
+    trials = simulated(["once", "durable:linear"]).with_columns(
+        tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32)
+    )
+    found, where = both(trials)
+    table = tables.ablation(found)
+    assert table.columns[3] == ">attempts"
+    all_cases, last = table.rows[-6], table.rows[-1]
+    assert (all_cases[3], last[3]) == ("246", "54")
+    assert last[5].startswith("≥ ") and last[6].startswith("≥ ") and last[6].endswith(", no end]")
+    assert not table.rows[-2][5].startswith("≥")
+    bound = "≥: a lower bound, since an attempt was killed with what it had used: 6 of 240 trials of durable:linear"
+    assert bound in table.notes
+    says = tables.ablation_says(found, where).texts
+    assert "for at least " in says[1]
+    assert "Attempts: durable:linear 246 for 240 trials" in says[-1] and bound in says[-1]
+    for chart in (charts.ablation(found, where), charts.where_it_pays(found)):
+        assert "a cost is a lower bound" in str(chart.to_dict()) or bound in " ".join(
+            chart.to_dict()["title"]["subtitle"]
+        )
+        assert "≥ " in str([each for each in rows(chart.to_dict()) if "words" in each or "cost" in each])
+    assert ">attempts" not in tables.ablation(FOUND[0]).columns
+
+
 def test_names_cannot_break_out() -> None:
     trials = simulated(["once", "linear"], trials=2).with_columns(
         pl.col("scaffold").replace({"linear": NASTY}), pl.lit("simulated").alias("evidence")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = ()) -> Drawing:
     """The money spent per solved trial by arm, with 95 % intervals, the cheapest on top.
 
-    `frame` is a `metrics.cost`. A hollow point is a lower bound: some trial's cost is unknown. An arm without a number
+    `frame` is a `metrics.cost`. A hollow point is a lower bound: some trial's cost is unknown, or known in part. An arm without a number
     (nothing solved, nothing known) keeps its row, which says why. Neither a lower bound nor an arm that is `doubted`
     (driver and model, see `tables.doubted`) is in the title's numbers. The axis starts at $0; it is logarithmic only where
     the arms differ more than thirtyfold, and says so.
@@ -101,7 +101,11 @@ def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = (
     chart = alt.layer(*layers).properties(width=width, height={"step": 24})
     estimators = listed(list(known["estimator"].drop_nulls().unique(maintain_order=True)))
     about = f"Points: all that was spent, failures too, divided by the trials solved; bars: 95% interval ({estimators})."
-    about += " Hollow, ≥: a lower bound, some cost is unknown." if known["lower_bound"].any() else ""
+    about += (
+        " Hollow, ≥: a lower bound, some cost is unknown or known in part."
+        if known["lower_bound"].any()
+        else ""
+    )
     about += " Logarithmic axis." if log else ""
     subtitle = [about]
     if unknown.height:

@@ -21,7 +21,16 @@ from agentbench_lab.charts.theme import (
     told_apart,
 )
 from agentbench_lab.charts.words import counted, evidence, interval, listed, percent, points, short_names
-from agentbench_lab.charts.worth import amount, claims, rounded_up, times, verdict_words, with_arms
+from agentbench_lab.charts.worth import (
+    amount,
+    bound_sign,
+    claims,
+    floors,
+    rounded_up,
+    times,
+    verdict_words,
+    with_arms,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -89,6 +98,9 @@ def _about(named: pl.DataFrame, rows: pl.DataFrame, drivers: int) -> list[str]:
     if unknown:
         about += f" Cost not known: {listed(unknown)}."
     more = []
+    bound = floors(named)
+    if bound:
+        more.append(f"{bound}.")
     if drivers > _MOST_DRIVERS:
         more.append(f"Drawn: {_MOST_DRIVERS} of {drivers} drivers.")
     if rows["scaffold"].n_unique() > _MOST_SCAFFOLDS:
@@ -115,7 +127,7 @@ def _pair(rows: pl.DataFrame, title: str) -> alt.VConcatChart:
     placed = rows.with_columns(
         pl.Series("x", [math.log2(w) + apart[s] for w, s in rows.select("width", "scaffold").iter_rows()], pl.Float64)
     ).select(
-        "scaffold", "width", "x", "n", "of", "accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low", "cost_high"
+        "scaffold", "width", "x", "n", "of", "floors", "accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low", "cost_high"
     )  # fmt: skip
     cases = {w: int(most) for w, most in rows.group_by("width").agg(pl.col("of").max()).iter_rows()}
     x = alt.X("x:Q", title=None).scale(domain=[logs[0] - pad, logs[-1] + pad], nice=False)
@@ -210,7 +222,10 @@ def _panel(
         return height * (1 - part)
 
     heights = dodged([place(value) for value in ends[name]], 14.5, 0.0, float(height))
-    words = [f"{say(value)}  {short[s]}" for s, value in ends.select("scaffold", name).iter_rows()]
+    words = [
+        f"{'≥ ' if least and name == 'cost' else ''}{say(value)}  {short[s]}"
+        for s, value, least in ends.select("scaffold", name, "floors").iter_rows()
+    ]
     labels = ends.with_columns(
         pl.Series("place", heights, pl.Float64), pl.Series("words", words, pl.String)
     ).select("scaffold", "x", name, "place", "words")
@@ -237,7 +252,8 @@ def _panel(
 
 
 def _spoken(row: dict[str, Any]) -> str:
-    cost = "" if row["cost"] is None else f", {amount(row['cost'], row['cost_unit'])} a trial"
+    least = "at least " if row["floors"] else ""
+    cost = "" if row["cost"] is None else f", {least}{amount(row['cost'], row['cost_unit'])} a trial"
     ends = interval(row["accuracy_low"], row["accuracy_high"], percent)
     return f"{row['arm']} at width {row['width']}: {percent(row['accuracy'])}{ends}{cost}."
 
@@ -303,6 +319,8 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
         f"Each cell: the verdict by 95% intervals, the gain in accuracy over {base_name}, and the {unit} of a trial as a "
         f"multiple of its. Within {margin_said}; not corrected for the number of cells."
     )
+    if any(cell["cost"][0] in "≥≤" for cell in cells):
+        about += " ≥ and ≤: a cost is a lower bound, since an attempt was killed."
     if any("(+" in cell["verdict"] for cell in cells):
         about += " Undecided (+n): about n more cases would decide."
     spoken = " ".join(f"{c['arm']}, {c['column']}: {c['said']}." for c in cells)
@@ -345,7 +363,7 @@ def _cell(row: dict[str, Any], arm: str) -> dict[str, Any]:
     cost = (
         "cost not known"
         if row["cost_ratio"] is None
-        else f"{times(row['cost_ratio'])} × {'tokens' if row['cost_unit'] == 'tokens' else 'money'}"
+        else f"{bound_sign(row)}{times(row['cost_ratio'])} × {'tokens' if row['cost_unit'] == 'tokens' else 'money'}"
     )
     return {
         "arm": arm, "column": "all cases" if row["over"] == "all" else f"width {row['width']}", "verdict": verdict,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import arm_labels, counted, interval, percent, points, usd
+from agentbench_lab.charts.words import arm_labels, counted, interval, listed, percent, points, usd
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,10 +89,37 @@ def gain(row: Mapping[str, Any]) -> str:
 
 
 def ratio(row: Mapping[str, Any]) -> str:
-    """`1.78 [1.75, 1.81]`, or a dash."""
+    """`1.78 [1.75, 1.81]`, or a dash; `≥ 1.78 [1.75, no end]` where the arm's cost is a lower bound, `≤` where the baseline's is."""
     if row["cost_ratio"] is None:
         return "–"
-    return times(row["cost_ratio"]) + interval(row["cost_ratio_low"], row["cost_ratio_high"], times)
+    return bound_sign(row) + times(row["cost_ratio"]) + _ratio_ends(row)
+
+
+def bound_sign(row: Mapping[str, Any]) -> str:
+    """`≥ ` or `≤ ` before a ratio of costs whose interval is open above or below, since a cost is a lower bound."""
+    low, high = row["cost_ratio_low"], row["cost_ratio_high"]
+    if low is not None and high is None:
+        return "≥ "
+    return "≤ " if low == 0 and row["cost_ratio"] else ""
+
+
+def _ratio_ends(row: Mapping[str, Any]) -> str:
+    low, high = row["cost_ratio_low"], row["cost_ratio_high"]
+    sign = bound_sign(row)
+    if sign:
+        return f" [{times(low)}, no end]" if sign == "≥ " else f" [no end, {times(high)}]"
+    return interval(low, high, times)
+
+
+def floors(found: pl.DataFrame) -> str | None:
+    """Of whose trials only a lower bound of the cost is known, in one sentence; None where of none."""
+    import polars as pl
+
+    mine = found.filter((pl.col("over") == "all") & (pl.col("floors") > 0))
+    named = [f"{row['floors']} of {row['of']} trials of {row['arm']}" for row in mine.to_dicts()]
+    if not named:
+        return None
+    return f"≥: a lower bound, since an attempt was killed with what it had used: {listed(named)}"
 
 
 def compared(found: pl.DataFrame, over: str = "all") -> list[dict[str, Any]]:
@@ -179,8 +206,8 @@ def _of_cost(row: Mapping[str, Any]) -> str:
     if row["cost_ratio"] is None:
         return f"at a cost that is not known ({row['reason'] or 'no ratio'})"
     what = "money" if row["cost_unit"] == "usd" else "tokens"
-    ends = interval(row["cost_ratio_low"], row["cost_ratio_high"], times)
-    return f"for {times(row['cost_ratio'])} times the {what}{ends}"
+    least = {"≥ ": "at least ", "≤ ": "at most "}.get(bound_sign(row), "")
+    return f"for {least}{times(row['cost_ratio'])} times the {what}{_ratio_ends(row)}"
 
 
 def _of_widths(start: Mapping[str, Any]) -> str:
@@ -209,6 +236,16 @@ def _basis(found: pl.DataFrame) -> list[str]:
     ]
     if first["cost_unit"] == "tokens":
         said.append("Cost is counted in tokens of all kinds, since money is not known of as many trials.")
+    tried = [
+        f"{row['arm']} {row['attempts']:,} for {counted(row['of'], 'trial')}"
+        for row in found.filter(over="all").to_dicts()
+        if row["attempts"] > row["of"]
+    ]
+    if tried:
+        said.append(f"Attempts: {listed(tried)}; what all of them used is in the cost.")
+    bound = floors(found)
+    if bound:
+        said.append(f"{bound}.")
     unpaired = sorted({case for row in rows for case in row["unpaired"]})
     if unpaired:
         more = f" and {len(unpaired) - 3} more" if len(unpaired) > 3 else ""

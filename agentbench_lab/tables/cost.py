@@ -41,7 +41,7 @@ _ERRORS = {
 def cost(frame: pl.DataFrame) -> Table:
     """The money by arm, from a `metrics.cost`: spent in all, per trial, per solved trial, and the share on failures.
 
-    ≥ marks a lower bound: some trial's cost is unknown. What has no number says why.
+    ≥ marks a lower bound: some trial's cost is unknown, or known in part. What has no number says why.
     """
     if frame.is_empty():
         return Table("What it costs", ["arm"], [], ["no trials"])
@@ -64,8 +64,8 @@ def cost(frame: pl.DataFrame) -> Table:
     ]
     if any("≥" in cell for row in rows for cell in row):
         notes.append(
-            "≥: a lower bound, the cost of some trials is unknown; n/of: only n trials say it, and they need not be like "
-            "the others"
+            "≥: a lower bound, the cost of some trials is unknown, or what an attempt had used when it was killed; n/of: only "
+            "n trials say all of it, and they need not be like the others"
         )
     return Table("What it costs", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
 

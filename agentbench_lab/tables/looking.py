@@ -154,7 +154,8 @@ def _said(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {words: row[name] for name, words in _SAID.items() if row[name] is not None}
     extra = json.loads(row["extra"] or "{}")
     if row["cost_micros"] is not None and "cost_usd" not in extra:
-        found["cost_usd"] = row["cost_micros"] / 1_000_000
+        killed = row["tokens_estimated"] and row["attempts"] > 1
+        found["cost_usd, at least" if killed else "cost_usd"] = row["cost_micros"] / 1_000_000
     return {**found, **extra}
 
 

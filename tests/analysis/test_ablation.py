@@ -245,6 +245,35 @@ def test_without_a_name_the_baseline_is_once_or_the_first_scaffold_of_a_driver_t
         metrics.ablation(pl.concat([alone, alone.with_columns(pl.lit("e").alias("driver"))]))
 
 
+def killed(trials: pl.DataFrame, *scaffolds: str) -> pl.DataFrame:
+    """The trials, the first of each of these arms killed once, and gone on with."""
+    hit = pl.col("scaffold").is_in(scaffolds) & (pl.col("case_id") == "c0") & (pl.col("trial") == 1)
+    return trials.with_columns(tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32))
+
+
+def test_a_lower_bound_of_a_cost_leaves_the_ratio_open_at_that_end() -> None:
+    """An arm at a third of the price: cheaper and no worse; with one killed trial nothing can be called cheaper."""
+    cheap = arms({"once": ["11"] * 200, "durable:once": ["11"] * 200}, {"once": 300, "durable:once": 100})
+    assert whole(metrics.ablation(cheap), "durable:once")["verdict"] == "cheaper, no worse"
+    row = whole(metrics.ablation(killed(cheap, "durable:once")), "durable:once")
+    assert (row["floors"], row["attempts"], row["of"]) == (1, 401, 400)
+    assert row["cost_ratio"] == pytest.approx(1 / 3) and row["cost_ratio_low"] > 0.3
+    assert (row["cost_ratio_high"], row["verdict"], row["needed"]) == (None, "undecided", None)
+    assert row["reason"] == "the cost of 1 of 400 trials is a lower bound: an attempt was killed (the arm)"
+    # what is dearer at least is dearer
+    dear = arms({"once": ["11"] * 200, "durable:once": ["11"] * 200}, {"once": 100, "durable:once": 300})
+    assert (
+        whole(metrics.ablation(killed(dear, "durable:once")), "durable:once")["verdict"]
+        == "costs without gain"
+    )
+    # the other way round it has no lower end, and on both sides there is no ratio
+    mirror = killed(dear, "durable:once")
+    once = whole(metrics.ablation(mirror, baseline="durable:once"), "once")
+    assert (once["cost_ratio_low"], once["verdict"]) == (0.0, "cheaper, no worse")
+    both = whole(metrics.ablation(killed(dear, "once", "durable:once")), "durable:once")
+    assert (both["cost_ratio"], both["verdict"]) == (None, "undecided")
+
+
 def test_a_mistake_is_one_line_with_the_nearest_right_thing() -> None:
     trials = arms(EVERY)
     with pytest.raises(LabError, match=r"no arm has the scaffold 'onec'.*once"):

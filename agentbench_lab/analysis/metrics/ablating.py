@@ -29,7 +29,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     resamples_for,
     said,
 )
-from agentbench_lab.analysis.metrics.spending import MICROS, with_costs
+from agentbench_lab.analysis.metrics.spending import MICROS, floor_said, with_costs
 from agentbench_lab.analysis.metrics.verdicts import (
     COST_MARGIN,
     DOMINATES,
@@ -68,8 +68,9 @@ _ABLATION: dict[str, Any] = {
     "width": pl.Int64,
     "group": pl.String,
     **dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"), _F),
-    **dict.fromkeys(("n", "of", "asked"), pl.Int64),
+    **dict.fromkeys(("n", "of", "asked", "attempts"), pl.Int64),
     "cost_unit": pl.String,
+    "floors": pl.Int64,
     **dict.fromkeys(("cost", "cost_low", "cost_high"), _F),
     **dict.fromkeys(("cases", "trials", "baseline_trials"), pl.Int64),
     **dict.fromkeys(("paired", "paired_baseline", "difference", "difference_low", "difference_high"), _F),
@@ -131,7 +132,9 @@ def ablation(
     cases of the difference of rates, arm less baseline (`stats.difference_over_cases`); `cost_ratio` is the sum over cases of the
     mean cost of a trial, arm to baseline (`stats.log_ratio_over_cases`). Cost is dollars where more arms know the cost of
     all their judged trials than know all tokens, or as many; else tokens, all kinds added up: `cost_unit` says which, for all rows.
-    An arm that does not know it of every judged trial has null there, never 0.
+    An arm that does not know it of every judged trial has null there, never 0. Of `floors` trials only a lower bound is
+    known, since an attempt was killed: the interval of the ratio then has no upper end (null), or where they are the baseline's,
+    no lower one (0), and where they are on both sides there is no ratio. `attempts` are those of the judged trials.
 
     `verdict` is one of `verdicts.VERDICTS` by the intervals (`verdicts.verdict`). Where it is `undecided`, `needed` is about how
     many more cases would decide it with a chance of 80 %, were the means and variances seen the true ones; null where no number of
@@ -253,6 +256,7 @@ def _rows(
             "baseline": None if base is None else full_name(*base), "is_baseline": base == arm,
             "accuracy": share.estimate, "accuracy_low": share.low, "accuracy_high": share.high,
             "n": int(cases["solved"].sum()), "of": int(cases["judged"].sum()), "asked": int(cases["asked"].sum()),
+            "attempts": int(cases["attempts"].sum()), "floors": int(cases["floors"].sum()),
             "cost_unit": unit, "margin": asked.margin, "cost_margin": asked.cost_margin,
         }  # fmt: skip
         if whole:
@@ -266,7 +270,11 @@ def _rows(
                 "reason": "its driver has no arm of the baseline",
             }
         elif base == arm:
-            row |= {"reason": None if whole else _unknown(unit, cases)}
+            row |= {
+                "reason": said(
+                    None if whole else _unknown(unit, cases), _floors(unit, row["floors"], row["of"])
+                )
+            }
         else:
             row |= _against_baseline(part, arm, base, unit, asked)
         rows.append(row)
@@ -328,12 +336,22 @@ def _cost_ratio(
         both = f"{arm} on either side" if arm == base else None
         return None, both or said(arm and f"{arm} of the arm", base and f"{base} of the baseline")
     x, y = ((pairs[f"cost{side}"] / pairs[f"cost_n{side}"]).to_numpy() for side in ("", "_b"))
+    mine, other = (
+        _floors(unit, int(pairs[f"floors{side}"].sum()), int(pairs[f"judged{side}"].sum()))
+        for side in ("", "_b")
+    )
+    why = said(mine and f"{mine} (the arm)", other and f"{other} (the baseline)")
     if not x.any() and not y.any():
-        return Ends(0.0, 0.0, 0.0), "both cost nothing"
+        return (None, why) if why else (Ends(0.0, 0.0, 0.0), "both cost nothing")
     if pairs.height < 2:
         return None, "one case gives no interval of the ratio of costs"
     found = log_ratio_over_cases(x, y, **draws)
-    return found, None if y.any() else "the baseline costs nothing: no ratio"
+    if found is None or (mine and other):
+        return None, why
+    low, high = -math.inf if other else found.low, math.inf if mine else found.high
+    return Ends(found.estimate, low, high), said(
+        None if y.any() else "the baseline costs nothing: no ratio", why
+    )
 
 
 def _trials(pairs: pl.DataFrame) -> float:
@@ -356,6 +374,11 @@ def _unknown(unit: str | None, cases: pl.DataFrame) -> str | None:
     return f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
 
 
+def _floors(unit: str | None, floors: int, of: int) -> str | None:
+    """Of how many judged trials only a lower bound of the cost is known."""
+    return floor_said("the cost" if unit == "usd" else "the number of tokens", floors, of)
+
+
 def _enough(pairs: pl.DataFrame, gain: Ends, logs: Ends | None, asked: _Asked) -> int | None:
     """About how many cases would decide, were what was seen true; None where no number would."""
     normal = NormalDist()
@@ -370,7 +393,10 @@ def _enough(pairs: pl.DataFrame, gain: Ends, logs: Ends | None, asked: _Asked) -
     def decided(cases: int) -> bool:
         half = adjusted_half(variance, cases, gain.estimate, z, trials)
         spread = z * error / math.sqrt(cases)
-        ratio = None if logs is None else (logs.estimate - spread, logs.estimate + spread)
+        ratio = None
+        if logs is not None:  # an end that is open stays open
+            low, high = logs.estimate - spread, logs.estimate + spread
+            ratio = (-math.inf if logs.low == -math.inf else low, math.inf if logs.high == math.inf else high)
         ends = (gain.estimate - half, gain.estimate + half)
         return verdict_by_logs(ends, ratio, asked.margin, asked.cost_margin) != UNDECIDED
 

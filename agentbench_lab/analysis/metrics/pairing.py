@@ -10,6 +10,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame, full_name
 from agentbench_lab.analysis.metrics.ratios import some_of
+from agentbench_lab.analysis.metrics.spending import only_a_floor
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.ladder import in_order
 
@@ -22,9 +23,11 @@ TOKENS = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write", "toke
 
 
 def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
-    """A row an arm and case (solved, judged, asked, unsafe, cost in whole units, cost_n), and what cost is counted in."""
+    """A row an arm and case (solved, judged, asked, unsafe, attempts, cost in whole units, cost_n, floors), and what cost is
+    counted in. Of the `cost_n` trials that say it, `floors` say a lower bound (`spending.only_a_floor`)."""
     judged = pl.col("excluded").is_null() & pl.col("solved").is_not_null()
     tokens = pl.sum_horizontal(*TOKENS, ignore_nulls=False)
+    floor = only_a_floor(table)
     unsafe = pl.col("outcome_class") == "unsafe" if "outcome_class" in table.columns else pl.lit(False)
     cases = table.group_by(*ARM, "suite", "case_id").agg(
         pl.col("evidence").unique().sort().str.join(", "),
@@ -36,12 +39,18 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
         judged.sum().cast(pl.Int64).alias("judged"),
         pl.len().cast(pl.Int64).alias("asked"),
         (judged & unsafe).sum().cast(pl.Int64).alias("unsafe"),
+        (pl.col("attempts") if "attempts" in table.columns else pl.lit(1, pl.Int64))
+        .filter(judged)
+        .sum()
+        .cast(pl.Int64)
+        .alias("attempts"),
         *(
             each
             for name, column in (("usd", pl.col("cost_micros")), ("tokens", tokens))
             for each in (
                 column.filter(judged).sum().cast(pl.Int64).alias(name),
                 column.filter(judged).count().cast(pl.Int64).alias(f"{name}_n"),
+                (judged & floor & column.is_not_null()).sum().cast(pl.Int64).alias(f"{name}_floors"),
             )
         ),
     )
@@ -52,7 +61,8 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     some = {unit: int(whole[f"{unit}_n"].sum()) for unit in knows}
     unit = max(knows, key=lambda each: (knows[each], some[each])) if any(some.values()) else None
     used = unit or "tokens"
-    return cases.with_columns(pl.col(used).alias("cost"), pl.col(f"{used}_n").alias("cost_n")), unit
+    of_unit = {"cost": used, "cost_n": f"{used}_n", "floors": f"{used}_floors"}
+    return cases.with_columns(**{name: pl.col(column) for name, column in of_unit.items()}), unit
 
 
 def default_baseline(trials: pa.Table | pl.DataFrame) -> str | None:
@@ -120,7 +130,7 @@ def paired(
     """The paired cases of two arms, in the order of their names, with `difference`; and the cases without a counterpart."""
     part = counted if width is None else counted.filter(pl.col("width") == width)
     keys = ["suite", "case_id"]
-    numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n"]
+    numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n", "floors"]
     mine, other = (of_arm(part, each).select(*keys, *numbers) for each in (arm, base))
     both = mine.join(other, on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
     several = part["suite"].n_unique() > 1

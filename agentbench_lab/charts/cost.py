@@ -18,7 +18,16 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import DOUBT, evidence, listed, marked, short_names, shortened, usd
+from agentbench_lab.charts.words import (
+    DOUBT,
+    evidence,
+    listed,
+    marked,
+    short_names,
+    shortened,
+    usd,
+    users_said,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,7 +129,7 @@ def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = (
         subtitle.append(
             f"Drawn: {shown.height} of {solved.height:,} arms, the cheapest; {asked:,} rows in, {shown.height} points drawn."
         )
-    subtitle += [*said, *_not_claimed(known), evidence(solved)]
+    subtitle += [*users_said(solved), *said, *_not_claimed(known), evidence(solved)]
     claims = [_claim(known)]
     spoken = " ".join(f"{row['arm']}: {row['words']}." for row in rows)
     chart = chart.properties(title=headline(claims, subtitle))

@@ -20,7 +20,16 @@ from agentbench_lab.charts.theme import (
     themed,
     told_apart,
 )
-from agentbench_lab.charts.words import counted, evidence, interval, listed, percent, points, short_names
+from agentbench_lab.charts.words import (
+    counted,
+    evidence,
+    interval,
+    listed,
+    percent,
+    points,
+    short_names,
+    users_said,
+)
 from agentbench_lab.charts.worth import (
     amount,
     bound_sign,
@@ -101,6 +110,7 @@ def _about(named: pl.DataFrame, rows: pl.DataFrame, drivers: int) -> list[str]:
     bound = floors(named)
     if bound:
         more.append(f"{bound}.")
+    more += users_said(named)
     if drivers > _MOST_DRIVERS:
         more.append(f"Drawn: {_MOST_DRIVERS} of {drivers} drivers.")
     if rows["scaffold"].n_unique() > _MOST_SCAFFOLDS:

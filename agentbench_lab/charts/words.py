@@ -143,6 +143,26 @@ def usd(value: float) -> str:
     return f"${value:,.{min(max(0, 3 - whole), 9) if abs(value) < 1 else 2 if abs(value) < 1000 else 0}f}"
 
 
+def users_said(frame: pl.DataFrame) -> list[str]:
+    """What a cost leaves aside, as a sentence, where there are simulated users that used something: what they spent by arm.
+
+    `frame` is a metric of cost with a column `arm`.
+    """
+    if "user_trials" not in frame.columns:
+        return []
+    rows = frame.filter(frame["user_trials"].is_not_null()).unique("arm", maintain_order=True)
+    if rows.is_empty():
+        return []
+    said = []
+    for row in rows.iter_rows(named=True):
+        money, tokens = row["user_cost"], row["user_tokens"]
+        what = f"{tokens:,} tokens" if tokens is not None else "nobody knows how much"
+        if money is not None and (money or not tokens):
+            what = usd(money)
+        said.append(f"{row['arm']} {what} in {counted(row['user_trials'], 'trial')}")
+    return [f"Costs are the agent's; left aside is what simulated users spent: {listed(said)}."]
+
+
 def interval(low: float | None, high: float | None, say: Callable[[float], str]) -> str:
     """` [low, high]`, or nothing where there is none."""
     return "" if low is None or high is None else f" [{say(low)}, {say(high)}]"

@@ -6,7 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import arm_labels, counted, interval, listed, percent, points, usd
+from agentbench_lab.charts.words import (
+    arm_labels,
+    counted,
+    interval,
+    listed,
+    percent,
+    points,
+    usd,
+    users_said,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -246,6 +255,7 @@ def _basis(found: pl.DataFrame) -> list[str]:
     bound = floors(found)
     if bound:
         said.append(f"{bound}.")
+    said += users_said(found)
     unpaired = sorted({case for row in rows for case in row["unpaired"]})
     if unpaired:
         more = f" and {len(unpaired) - 3} more" if len(unpaired) > 3 else ""

@@ -188,7 +188,8 @@ def _print_use(finished: Run, prices: Prices | None) -> None:
     cost = metrics.cost(finished.trials, prices)
     spent = cost.filter(pl.col("metric") == "spent")
     # a driver that asks no model has spent nothing, which is known and tells nothing
-    if prices is not None or (spent["estimate"].fill_null(0) > 0).any():
+    told = (spent["estimate"].fill_null(0) > 0) | spent["user_trials"].is_not_null()
+    if prices is not None or told.any():
         say(str(tables.cost(cost)))
         if len(finished.card.arms) > 1:
             say(str(tables.frontier(metrics.frontier(finished.trials, prices))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import evidence, listed, percent
+from agentbench_lab.charts.words import evidence, listed, percent, users_said
 from agentbench_lab.charts.worth import (
     amount,
     claims,
@@ -67,6 +67,7 @@ def ablation(found: pl.DataFrame) -> Table:
     bound = floors(named)
     if bound:
         notes.append(bound)
+    notes += users_said(named)
     if any(row["needed"] for row in named.to_dicts()):
         notes.append(
             "undecided (about n more): so many more cases would decide, were the numbers seen the true ones"

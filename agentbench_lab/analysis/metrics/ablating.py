@@ -30,6 +30,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     said,
 )
 from agentbench_lab.analysis.metrics.spending import MICROS, floor_said, with_costs
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.metrics.verdicts import (
     COST_MARGIN,
     DOMINATES,
@@ -80,6 +81,7 @@ _ABLATION: dict[str, Any] = {
     "unpaired": pl.List(pl.String),
     **dict.fromkeys(("unsafe", "baseline_unsafe"), pl.Int64),
     **dict.fromkeys(("margin", "cost_margin"), _F),
+    **USERS,
     **dict.fromkeys(("estimator", "reason"), pl.String),
 }
 _WHERE: dict[str, Any] = {
@@ -139,16 +141,22 @@ def ablation(
     `verdict` is one of `verdicts.VERDICTS` by the intervals (`verdicts.verdict`). Where it is `undecided`, `needed` is about how
     many more cases would decide it with a chance of 80 %, were the means and variances seen the true ones; null where no number of
     cases would. Verdicts are not corrected for their number. `unsafe` counts unsafe outcomes on the paired cases;
-    no verdict makes up for them. Raises LabError for a baseline that is not there or has to be named, an unknown `by`, margins out of range.
+    no verdict makes up for them. Costs are the agent's; what simulated users used is told apart, in the rows over all
+    cases (`users.left_aside`). Raises LabError for a baseline that is not there or has to be named, an unknown `by`, margins out of range.
     """
     for each in by:
         if each not in OVERS[1:]:
             raise LabError(f"by {each!r}: {' or '.join(OVERS[1:])}{did_you_mean(each, OVERS[1:])}")
     asked = _asked(margin, cost_margin, seed, resamples, level)
-    counted, unit = count_cases(with_costs(trials, prices))
+    table = with_costs(trials, prices)
+    counted, unit = count_cases(table)
     if counted.is_empty():
         return pl.DataFrame(schema=_ABLATION)
-    return _ablated(counted, unit, baselines(counted, baseline), by, asked)
+    rows = _ablated(counted, unit, baselines(counted, baseline), by, asked)
+    users = left_aside(table)
+    for row in rows:
+        row |= users.get(arm_of(row), {}) if row["over"] == "all" else {}
+    return pl.DataFrame(rows, schema=_ABLATION)
 
 
 def _asked(margin: float, cost_margin: float, seed: int, resamples: int, level: float) -> _Asked:
@@ -160,7 +168,7 @@ def _asked(margin: float, cost_margin: float, seed: int, resamples: int, level: 
 
 def _ablated(
     counted: pl.DataFrame, unit: str | None, against: Against, by: Sequence[str], asked: _Asked
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """The rows of an `ablation`, from counted cases and the baseline of each arm."""
     rows = []
     for over, value, part in parted(counted, by):
@@ -170,7 +178,7 @@ def _ablated(
     rows.sort(
         key=lambda row: (order[arm_of(row)], places[row["over"]])
     )  # stable: widths and groups keep their order
-    return pl.DataFrame(rows, schema=_ABLATION)
+    return rows
 
 
 def where_it_pays(
@@ -197,7 +205,7 @@ def where_it_pays(
     if counted.is_empty():
         return pl.DataFrame(schema=_WHERE)
     against = baselines(counted, baseline)
-    found = _ablated(counted, unit, against, ("width",), asked)
+    found = pl.DataFrame(_ablated(counted, unit, against, ("width",), asked), schema=_ABLATION)
     rows = []
     for row in found.filter((pl.col("over") == "all") & ~pl.col("is_baseline")).iter_rows(named=True):
         arm = arm_of(row)

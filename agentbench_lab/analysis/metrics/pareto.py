@@ -28,6 +28,7 @@ from agentbench_lab.analysis.metrics.spending import (
     why_unknown,
     with_costs,
 )
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _SCHEMA = {
     "membership": pl.Float64,
     "dominated_by": pl.String,
     "lower_bound": pl.Boolean,
+    **USERS,
     "estimator": pl.String,
     "reason": pl.String,
 }
@@ -92,6 +94,7 @@ def frontier(
     common, members = _membership([arms[at][1] for at in compared], seed, resamples)
     member = dict(zip(compared, members, strict=True))
     notes = why_unknown(table)
+    users = left_aside(table)
     rows = []
     for at, (arm, cases) in enumerate(arms):
         whole = wholes[at]
@@ -107,6 +110,7 @@ def frontier(
                 **_ends("cost", cost[at], MICROS),
                 "n": whole["cost_n"],
                 "of": whole["trials"],
+                **users.get(tuple(arm[part] for part in ARM), {}),
                 "solved": whole["solved"],
                 "judged": whole["judged"],
                 "cases": common if mine else None,

@@ -16,6 +16,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     some_of,
     sums_by_case,
 )
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.prices import priced
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _SCHEMA = {
     **dict.fromkeys(("total", "estimate", "low", "high"), pl.Float64),
     **dict.fromkeys(("n", "floors", "of", "solved"), pl.Int64),
     "lower_bound": pl.Boolean,
+    **USERS,
     "estimator": pl.String,
     "reason": pl.String,
 }
@@ -63,6 +65,9 @@ def cost(
     of each kind, calls to a model, calls of tools, and seconds by the wall clock (without trials answered from a
     cache, whose times say nothing).
 
+    It is the agent's: what simulated users have used is left aside, and `user_cost` (dollars), `user_tokens` and
+    `user_trials` say what that was (`users.left_aside`).
+
     `n` of the `of` trials that ended are known to have used so much, and `total` is the sum over them and over the
     `floors`: trials of which only a part is known (`only_a_floor`). With n < of it is a `lower_bound`, and so are `spent`
     and `per_solved`; a mean is that of the n trials. Unknown is
@@ -83,13 +88,15 @@ def cost(
         pairs[name] = [(c[name], c[counted]) for c in (knowing(cases, counted) for _, cases in arms)]
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     notes = why_unknown(table)
+    users = left_aside(table)
     rows = []
     for at, (arm, cases) in enumerate(arms):
         mine = {name: each[at] for name, each in found.items()}
         whole = cases.sum().row(0, named=True)
-        note = notes.get(tuple(arm[name] for name in ARM))
+        key = tuple(arm[name] for name in ARM)
+        note, aside = notes.get(key), users.get(key, {})
         for row in (*_money_rows(whole, mine, note, by_what(whole, prices)), *_used_rows(whole, mine)):
-            rows.append({**arm, "of": whole["trials"], "solved": whole["solved"], **row})
+            rows.append({**arm, "of": whole["trials"], "solved": whole["solved"], **aside, **row})
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 

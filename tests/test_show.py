@@ -11,7 +11,7 @@ from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.base import Context, InfrastructureError
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
@@ -143,10 +143,8 @@ def test_the_list_says_how_many_and_what_is_not_in_it(run: Run) -> None:
     table = tables.trials(run, failed=True, most=3)
     assert len(table.rows) == 3
     assert table.notes[0] == f"3 of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"
-    assert (
-        table.notes[1]
-        == f"{run.card.counts.excluded} excluded trials are nobody's failures and not among them"
-    )
+    excluded = counted(run.card.counts.excluded, "excluded trial")
+    assert table.notes[1] == f"not among them, since nobody's failure: {excluded}"
     none = tables.trials(run, reason="zebra")
     assert none.rows == []
     assert (

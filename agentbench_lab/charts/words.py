@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from agentbench_lab.errors import counted as counted
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
 
 if TYPE_CHECKING:
@@ -173,9 +174,10 @@ def points(low_or_difference: float) -> str:
     return f"{100 * low_or_difference:+.1f}".replace("-", "−")
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
-    """`1 case`, `1,200 cases`."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+def in_points(share: float) -> str:
+    """A margin of accuracy: `2 points`, `1 point`."""
+    size = f"{100 * share:g}"
+    return f"{size} {'point' if size == '1' else 'points'}"
 
 
 def tied(names: Sequence[str]) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from agentbench_lab.charts.words import (
     arm_labels,
     counted,
+    in_points,
     interval,
     listed,
     percent,
     points,
+    short_names,
     usd,
     users_said,
 )
@@ -138,17 +140,22 @@ def compared(found: pl.DataFrame, over: str = "all") -> list[dict[str, Any]]:
     return found.filter((pl.col("over") == over) & ~pl.col("is_baseline")).to_dicts()
 
 
-def claims(found: pl.DataFrame, where: pl.DataFrame) -> list[str]:
-    """For a title: from which width on each arm pays, or what it comes to over all cases; arms that are alike together.
+def claims(found: pl.DataFrame, where: pl.DataFrame, *, short: bool = False) -> list[str]:
+    """From which width on each arm pays, or what it comes to over all cases; arms that are alike together. In `short`, for a
+    title, long names are cut and of more than four arms the first three are named.
 
     `found` is a `with_arms` of a `metrics.ablation`, `where` its `metrics.where_it_pays`.
     """
     said: dict[tuple[str, str], list[str]] = {}
     starts = {tuple(row[name] for name in _ARM): row for row in where.iter_rows(named=True)}
+    names = short_names(list(found["arm"].unique(maintain_order=True)), 44 if short else 10_000)
+    bases = short_names(
+        list(found["against"].drop_nulls().unique(maintain_order=True)), 44 if short else 10_000
+    )
     for row in compared(found):
         start = starts.get(tuple(row[name] for name in _ARM))
         first = None if start is None else start["from_width"]
-        base = row["against"] or "its baseline"
+        base = "its baseline" if row["against"] is None else bases[row["against"]]
         if first is None or start is None or len(start["widths"]) < 2:
             came = row["verdict"] if row["verdict"] != "undecided" else "undecided"
             what = (
@@ -159,8 +166,11 @@ def claims(found: pl.DataFrame, where: pl.DataFrame) -> list[str]:
             what = (f"pays against {base} at every width", f"pay against {base} at every width")
         else:
             what = (f"pays against {base} from width {first} on", f"pay against {base} from width {first} on")
-        said.setdefault(what, []).append(row["arm"])
-    return [f"{_all_of(arms)} {one if len(arms) == 1 else many}" for (one, many), arms in said.items()]
+        said.setdefault(what, []).append(names[row["arm"]])
+    return [
+        f"{_all_of(arms, 4 if short else len(arms))} {one if len(arms) == 1 else many}"
+        for (one, many), arms in said.items()
+    ]
 
 
 def _verbs(verdict: str, base: str, many: bool) -> str:
@@ -176,8 +186,10 @@ def _verbs(verdict: str, base: str, many: bool) -> str:
     }.get(verdict, f"against {base} {be} undecided")
 
 
-def _all_of(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def _all_of(names: Sequence[str], most: int) -> str:
+    """`a`, `a and b`, `a, b and c`; of more than `most` the first three: `a, b, c and 5 more`."""
+    if len(names) > most:
+        names = [*names[:3], f"{len(names) - 3} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -201,7 +213,11 @@ def _of_arm(row: Mapping[str, Any]) -> str:
     d = row["difference"]
     ends = interval(row["difference_low"], row["difference_high"], points)
     size = f"{abs(100 * d):.1f}".removesuffix(".0")
-    more = "as many" if size == "0" else f"{size} points {'more' if d > 0 else 'less'}"
+    more = (
+        "as many"
+        if size == "0"
+        else f"{size} {'point' if size == '1' else 'points'} {'more' if d > 0 else 'less'}"
+    )
     rates = f"{percent(row['paired'])} against {percent(row['paired_baseline'])}"
     cost = _of_cost(row)
     sure = {"undecided": f"this is {verdict_words(row)}"}.get(
@@ -240,7 +256,7 @@ def _basis(found: pl.DataFrame) -> list[str]:
         return ["One arm by itself gains nothing and costs nothing more."]
     first = rows[0]
     said = [
-        f"A difference within {100 * first['margin']:g} points or {100 * first['cost_margin']:g}% of cost counts as none; all "
+        f"A difference within {in_points(first['margin'])} or {100 * first['cost_margin']:g}% of cost counts as none; all "
         "intervals are at 95%, and verdicts are not corrected for their number."
     ]
     if first["cost_unit"] == "tokens":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from agentbench_lab.errors import counted
 from agentbench_lab.ladder import RUNG_NAMES
 
 if TYPE_CHECKING:
@@ -39,11 +40,6 @@ def say_json(value: Any) -> None:
     say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def many(count: int, what: str) -> str:
-    """`1 case`, `2 cases`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def near(path: Path) -> str:
     """A path relative to the folder where the command was given, where it lies below it."""
     try:
@@ -56,7 +52,7 @@ def missing(run: Run) -> str:
     """`incomplete: 1 trial is missing`, and the cap that was reached."""
     count = run.card.counts.missing
     stopped = f" ({run.card.stopped})" if run.card.stopped else ""
-    return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
+    return f"incomplete: {counted(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
 
 
 class Progress:

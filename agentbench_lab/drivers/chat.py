@@ -31,6 +31,7 @@ from agentbench_lab.drivers.base import Context, InfrastructureError, Misconfigu
 from agentbench_lab.drivers.chat_options import Options, parse
 from agentbench_lab.drivers.chat_usage import usage_of
 from agentbench_lab.drivers.chat_words import Asked
+from agentbench_lab.errors import counted
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
@@ -101,7 +102,7 @@ async def _drive(options: Options, task: Task, tools: Toolbox, ctx: Context) -> 
     except chat_http.ContextFull as full:
         talk.notes.append(f"the context is full: {full}")
     else:
-        talk.notes.append(f"{options.turns} turns, and no end")
+        talk.notes.append(f"{counted(options.turns, 'turn')}, and no end")
     return _transcript(talk, tools, stopped=True)
 
 

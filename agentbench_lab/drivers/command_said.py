@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentbench_lab.errors import counted
+
 KEPT = 100_000
 """Bytes of each stream that are kept, from its beginning; a run keeps less of it."""
 TAIL = 2_000
@@ -60,8 +62,9 @@ class Said:
         self._again = self.clean(why)
 
     def notes(self) -> tuple[str, ...]:
-        lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
-        skipped = f"{lines} on stdout that are no message were skipped" if self.skipped else ""
+        skipped = (
+            f"skipped, since no message: {counted(self.skipped, 'line')} on stdout" if self.skipped else ""
+        )
         return tuple(filter(None, (self._again, skipped)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import evidence, listed, percent, users_said
+from agentbench_lab.charts.words import evidence, in_points, listed, percent, users_said
 from agentbench_lab.charts.worth import (
     amount,
     claims,
@@ -58,7 +58,7 @@ def ablation(found: pl.DataFrame) -> Table:
     margin, cost_margin = found.select("margin", "cost_margin").row(0)
     notes = [
         f"difference of accuracy in points and ratio of {unit}, over the cases that both judged [95% interval, {_how(found)}]; "
-        f"within {100 * margin:g} points or {100 * cost_margin:g}% of cost is no difference",
+        f"within {in_points(margin)} or {100 * cost_margin:g}% of cost is no difference",
         "accuracy: solved of judged trials of the arm's own; a trial: what one costs on average; verdicts are not corrected "
         "for their number",
     ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.tables.dialogue import dialogue
 from agentbench_lab.tables.table import Table, short
 
@@ -202,7 +202,7 @@ def trials(
     counts = run.card.counts
     notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
     if failed and counts.excluded:
-        notes.append(f"{counts.excluded} excluded trials are nobody's failures and not among them")
+        notes.append(f"not among them, since nobody's failure: {counted(counts.excluded, 'excluded trial')}")
     if reason and not found:
         stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
         notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")

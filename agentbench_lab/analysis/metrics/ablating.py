@@ -29,7 +29,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     resamples_for,
     said,
 )
-from agentbench_lab.analysis.metrics.spending import MICROS, floor_said, with_costs
+from agentbench_lab.analysis.metrics.spending import MICROS, floor_said, unknown_said, with_costs
 from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.metrics.verdicts import (
     COST_MARGIN,
@@ -280,7 +280,8 @@ def _rows(
         elif base == arm:
             row |= {
                 "reason": said(
-                    None if whole else _unknown(unit, cases), _floors(unit, row["floors"], row["of"])
+                    None if whole else unknown_said(unit, int(cases["cost_n"].sum()), row["of"]),
+                    _floors(unit, row["floors"], row["of"]),
                 )
             }
         else:
@@ -338,7 +339,8 @@ def _cost_ratio(
 ) -> tuple[Ends | None, str | None]:
     """The logarithm of the ratio of costs over paired cases, or why it is not known."""
     arm, base = (
-        _unknown(unit, pairs.select(judged=f"judged{side}", cost_n=f"cost_n{side}")) for side in ("", "_b")
+        unknown_said(unit, *(int(pairs[f"{name}{side}"].sum()) for name in ("cost_n", "judged")))
+        for side in ("", "_b")
     )
     if arm or base:
         both = f"{arm} on either side" if arm == base else None
@@ -366,20 +368,6 @@ def _trials(pairs: pl.DataFrame) -> float:
     """How many trials a case stand behind each rate: the harmonic mean of the fewer of either side."""
     fewer = pairs.select(pl.min_horizontal("judged", "judged_b")).to_series()
     return pairs.height / float((1 / fewer).sum())
-
-
-def _unknown(unit: str | None, cases: pl.DataFrame) -> str | None:
-    n, of = int(cases["cost_n"].sum()), int(cases["judged"].sum())
-    if n == of:
-        return None
-    what = (
-        "the cost is not"
-        if unit == "usd"
-        else "the number of tokens is not"
-        if unit
-        else "neither cost nor tokens is"
-    )
-    return f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
 
 
 def _floors(unit: str | None, floors: int, of: int) -> str | None:

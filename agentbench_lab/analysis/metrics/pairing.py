@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame, full_name
-from agentbench_lab.analysis.metrics.ratios import some_of
 from agentbench_lab.analysis.metrics.spending import only_a_floor
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.ladder import in_order
 
 if TYPE_CHECKING:
@@ -131,8 +130,8 @@ def paired(
     part = counted if width is None else counted.filter(pl.col("width") == width)
     keys = ["suite", "case_id"]
     numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n", "floors"]
-    mine, other = (of_arm(part, each).select(*keys, *numbers) for each in (arm, base))
-    both = mine.join(other, on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
+    mine, other = (of_arm(part, each).select(*keys, "width", *numbers) for each in (arm, base))
+    both = mine.join(other.drop("width"), on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
     several = part["suite"].n_unique() > 1
     judged = (pl.col("judged") > 0) & (pl.col("judged_b") > 0)
     pairs = both.filter(judged).with_columns(
@@ -157,7 +156,7 @@ def _why(row: dict[str, Any]) -> str:
         if asked is None:
             found.append(f"not asked of the {whose}")
         elif not row[name]:
-            found.append(f"all {some_of(asked, 'trial')} of the {whose} excluded")
+            found.append(f"all {counted(asked, 'trial')} of the {whose} excluded")
     return ", ".join(found)
 
 

@@ -17,7 +17,6 @@ from agentbench_lab.analysis.metrics.ratios import (
     knowing,
     resamples_for,
     said,
-    some_of,
     sums_by_case,
 )
 from agentbench_lab.analysis.metrics.spending import (
@@ -29,6 +28,7 @@ from agentbench_lab.analysis.metrics.spending import (
     with_costs,
 )
 from agentbench_lab.analysis.metrics.users import USERS, left_aside
+from agentbench_lab.errors import counted
 from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def frontier(
                     "its place is not known"
                     if whole["cost_n"] < whole["trials"] and whole["cost_n"] + whole["cost_floors"]
                     else None,
-                    f"{common} of its {some_of(cases.height, 'case')} have a judged trial and a known cost in every arm"
+                    f"{common} of its {counted(cases.height, 'case')} have a judged trial and a known cost in every arm"
                     if fewer
                     else None,
                     "fewer than 2 common cases give no membership" if mine and member[at] is None else None,

@@ -13,11 +13,11 @@ from agentbench_lab.analysis.metrics.ratios import (
     all_ratios,
     knowing,
     said,
-    some_of,
     sums_by_case,
 )
 from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.prices import priced
+from agentbench_lab.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,7 +169,7 @@ def by_what(whole: dict[str, Any], prices: Prices | None) -> str:
         return ""
     by = f"by {prices.name} on {prices.on}" if prices is not None else "worked out from tokens"
     how = f", {whole['assumed']} with all input at its price for input_total" if whole["assumed"] else ""
-    return f"; {some_of(whole['worked'], 'cost')} {by}{how}"
+    return f"; {counted(whole['worked'], 'cost')} {by}{how}"
 
 
 def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
@@ -178,11 +178,11 @@ def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
     excluded = whole["trials"] - whole["judged"] - whole["untold"]
     return said(
         f"{missing} ({note})" if missing and note else missing,
-        f"of {some_of(whole['assumed'], 'trial')} only the total of the input is known: what was read from a cache "
+        f"of {counted(whole['assumed'], 'trial')} only the total of the input is known: what was read from a cache "
         "is not told apart, and costs here as the prices assume of a total"
         if whole["assumed"]
         else None,
-        f"what {some_of(excluded, 'excluded trial')} cost is counted too"
+        f"what {counted(excluded, 'excluded trial')} cost is counted too"
         if excluded and whole["cost_n"] + whole["cost_floors"]
         else None,
     )
@@ -195,6 +195,14 @@ def _unknown(what: str, n: int, floors: int, of: int) -> str | None:
         f"{what} is not known of {f'{gone} of {of} trials' if n + floors else 'any trial'}" if gone else None,
         floor_said(what, floors, of),
     )
+
+
+def unknown_said(unit: str | None, n: int, of: int) -> str | None:
+    """Of how many judged trials the cost is not known, when it is counted in this unit; None where of none."""
+    what = {"usd": "the cost is not", "tokens": "the number of tokens is not"}.get(
+        unit or "", "neither cost nor tokens is"
+    )
+    return None if n == of else f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
 
 
 def floor_said(what: str, floors: int, of: int) -> str | None:
@@ -241,7 +249,7 @@ def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
     if not (whole["cost_n"] or (whole["cost_floors"] and name == "per_solved")):
         why = None  # solved for an unknown cost is not solved for nothing
     elif untold:
-        why = f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
+        why = f"whether {counted(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
     elif ratio.estimate is None:
         why = "no trial was solved" if name == "per_solved" else "nothing was spent"
     elif name == "per_solved" and whole["cost_n"] < whole["trials"]:
@@ -267,7 +275,7 @@ def _used_rows(whole: dict[str, Any], found: dict[str, Ratio]) -> list[dict[str,
                 "lower_bound": n + floors > 0 and n < whole["trials"],
                 "estimator": each.estimator,
                 "reason": said(
-                    f"{some_of(cached, 'trial')} answered from a cache left out" if cached else None,
+                    f"{counted(cached, 'trial')} answered from a cache left out" if cached else None,
                     _unknown(name, n + cached, floors, whole["trials"]),
                     each.reason,
                 ),

@@ -47,6 +47,22 @@ def parted(found: pl.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
     return list(parts.items())
 
 
+def durable_claim(found: pl.DataFrame) -> str:
+    """What it comes to, in one sentence: over all cases together, and like with like where there are several widths."""
+    said = []
+    for name, rows in parted(found):
+        whole, last = rows[0], rows[-1]
+        text = f"a solved trial of {name} costs {_THAN[order(whole)]} one of {whole['bare']} over all cases together"
+        if last["over"] == "alike" and order(last) != order(whole):
+            text += f", but {_THAN[order(last)]} it with the widths weighing alike"
+        said.append(text)
+    claim = "; ".join(said)
+    return f"{claim[:1].upper()}{claim[1:]}."
+
+
+_THAN = {-1: "less than", 1: "more than", 0: "as much as", None: "nobody knows whether less than"}
+
+
 def durable_sentences(found: pl.DataFrame) -> list[str]:
     """A text an arm, from a `metrics.durability`: over all cases, by width, and with the widths weighing alike.
 
@@ -76,7 +92,7 @@ def _of_arm(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if None not in (order(alike), order(whole)) and order(alike) != order(whole):
         text += (
             f" The two answers differ because the arms solve different tasks: a solved trial of {name} is {whole['mean_width']:.1f} "
-            f"parts wide on average, one of {bare} {whole['bare_mean_width']:.1f}, and narrow tasks are cheap. The latter compares like with like."
+            f"parts wide on average, one of {bare} {whole['bare_mean_width']:.1f}, and narrow tasks are cheap. The second answer compares like with like."
         )
     return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts.durable import durable_sentences, order, parted, priced
+from agentbench_lab.charts.durable import durable_claim, durable_sentences, order, parted, priced
 from agentbench_lab.charts.words import evidence, listed, named
 from agentbench_lab.tables.table import Paragraphs, Table
 
@@ -49,7 +49,7 @@ def durability(found: pl.DataFrame) -> Table:
 
 
 def durability_says(found: pl.DataFrame) -> Paragraphs:
-    """The same in plain sentences, a text a durable arm."""
+    """The same in plain sentences: what it comes to, then a text a durable arm."""
     if found.is_empty():
         return Paragraphs((_NONE,))
-    return Paragraphs((*durable_sentences(found), f"{evidence(named(found))}."))
+    return Paragraphs((durable_claim(found), *durable_sentences(found), f"{evidence(named(found))}."))

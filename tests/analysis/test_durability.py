@@ -40,7 +40,10 @@ def test_by_hand() -> None:
 
 
 def test_the_sentence_says_which_answer_compares_like_with_like_and_only_where_they_differ() -> None:
-    (text, evidence) = tables.durability_says(metrics.durability(HAND)).texts
+    (claim, text, evidence) = tables.durability_says(metrics.durability(HAND)).texts
+    assert claim == (
+        "A solved trial of durable:linear costs more than one of linear over all cases together, but less than it with the widths weighing alike."
+    )
     assert text.startswith("Over 4 cases together a solved trial costs $23.00")
     assert "with durable:linear and $18.67" in text and "with linear: more." in text
     assert "Width by width: less at width 4; more at width 1." in text
@@ -50,9 +53,14 @@ def test_the_sentence_says_which_answer_compares_like_with_like_and_only_where_t
     dear = HAND.with_columns(
         pl.when(pl.col("scaffold") == "linear").then(90_000_000).otherwise("cost_micros").alias("cost_micros")
     )
-    same = tables.durability_says(metrics.durability(dear)).texts[0]
+    same = tables.durability_says(metrics.durability(dear)).texts[1]
+    assert (
+        tables.durability_says(metrics.durability(dear))
+        .texts[0]
+        .endswith("one of linear over all cases together.")
+    )
     assert "linear: less." in same and "disagree" not in same and "answers differ" not in same
-    one = tables.durability_says(metrics.durability(HAND.filter(width=1))).texts[0]
+    one = tables.durability_says(metrics.durability(HAND.filter(width=1))).texts[1]
     assert one.endswith("with linear: more.")
 
 
@@ -71,7 +79,7 @@ def test_what_is_not_known_has_no_number() -> None:
     found = metrics.durability(never)
     assert over(found, "width", 4)["reason"] == "bare: nothing is solved"
     assert over(found, "alike")["bare_per_solved"] is None
-    text = tables.durability_says(found).texts[0]
+    text = tables.durability_says(found).texts[1]
     assert "not comparable at width 4" in text
     assert "which is less is not known (bare: no cost per solved trial at width 4)" in text
     unknown = HAND.with_columns(

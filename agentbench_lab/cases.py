@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct, field
 
-from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean, nearest, shown
+from agentbench_lab.errors import LabError, Problem, ProblemsError, counted, did_you_mean, nearest, shown
 from agentbench_lab.expect import (
     LADDER_KEYS,
     OUTCOME_KEYS,
@@ -644,7 +644,7 @@ def _rules(line: _Line, taxonomy: TaxonomyName, climbing: str | None) -> Iterabl
     if expect.inferred_goal is not None and expect.refuse:
         yield "expect.inferredGoal and expect.refuse exclude each other"
     if line.limits.tool_calls is not None and line.limits.tool_calls < len(expect.expected_calls):
-        yield f"limits.tool_calls is {line.limits.tool_calls}, with {len(expect.expected_calls)} calls expected"
+        yield f"limits.tool_calls is {line.limits.tool_calls}, with {counted(len(expect.expected_calls), 'call')} expected"
     if line.user is not None:
         yield from (f"user: {fault}" for fault in user_faults(line.user, line.max_turns or MAX_TURNS))
     elif line.max_turns is not None:
@@ -703,11 +703,11 @@ def _rules_of_gold_parts(line: _Line) -> Iterable[str]:
     if gold is None or not gold.parts:
         return
     if len(gold.parts) != len(line.parts):
-        yield f"gold.parts: {len(gold.parts)} numbers for {len(line.parts)} parts"
+        yield f"gold.parts: {counted(len(gold.parts), 'number')} for {counted(len(line.parts), 'part')}"
     if min(gold.parts) < 0:
         yield f"gold.parts: {min(gold.parts)} calls"
     elif sum(gold.parts) != len(gold.calls):
-        yield f"gold.parts: they take {sum(gold.parts)} calls together, and gold has {len(gold.calls)}"
+        yield f"gold.parts: they take {counted(sum(gold.parts), 'call')} together, and gold has {len(gold.calls)}"
 
 
 def _rules_of_calls(line: _Line, outcome: bool) -> Iterable[str]:

@@ -35,6 +35,16 @@ class ProblemsError(LabError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """`1 case`, `1,200 cases`; `nouns` where they are not the noun with an s."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def wanted(count: int, expected: int, noun: str) -> str:
+    """`1 call where 2 are expected`."""
+    return f"{counted(count, noun)} where {expected:,} {'is' if expected == 1 else 'are'} expected"
+
+
 def shown(path: str | Path) -> str:
     """The path as a person in the working folder would write it: relative where it lies below."""
     try:

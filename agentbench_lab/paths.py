@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agentbench_lab.errors import counted
 from agentbench_lab.values import same
 
 Path = tuple[str, ...]
@@ -151,7 +152,9 @@ def _place(holder: list[Any], path: Path, at: int) -> int:
     if place is None:
         raise BadPath(f"{join(path[:at])} is a list: {path[at]!r} is no index in it")
     if place >= len(holder):
-        raise BadPath(f"{join(path[:at])} has {len(holder)} entries: there is no index {place}")
+        raise BadPath(
+            f"{join(path[:at])} has {counted(len(holder), 'entry', 'entries')}: there is no index {place}"
+        )
     return place
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from agentbench_lab.errors import counted
 from agentbench_lab.patterns import PATTERN_S, fits
 
 STOP_TOKEN = "###STOP###"
@@ -95,7 +96,7 @@ def user_faults(user: User, max_turns: int) -> Iterator[str]:
         yield "has neither a scenario nor a script"
     lines = sum(isinstance(entry, str) for entry in user.script)
     if lines > max_turns - 1:
-        yield f"script: {lines} lines, and in {max_turns} turns of the agent the user speaks {max_turns - 1} times"
+        yield f"script: {counted(lines, 'line')}, and in {counted(max_turns, 'turn')} of the agent the user speaks {counted(max_turns - 1, 'time')}"
     for number, entry in enumerate(user.script, start=1):
         yield from (f"script {number}: {fault}" for fault in _line_faults(entry, max_turns))
 

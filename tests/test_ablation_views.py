@@ -243,6 +243,120 @@ def test_undecided_and_unknown_are_said_as_such() -> None:
     )
 
 
+LONG = (
+    "once", "linear", "fan_out_2", "fan_out_4", "fan_out_8", "durable:linear", "durable:fan_out_4", "linear:plan", "native:workflow",
+    "durable:native:workflow-with-review", "my_package.scaffolds.experiments:tree_of_thought", "fan_out_16", "native:plain",
+    "my_package.scaffolds.experiments:graph_of_thought", "durable:fan_out_16", "durable:once",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "drivers"), [(1, 1), (2, 1), (2, 2), (4, 2), (10, 1), (16, 1), (16, 2)])
+def test_no_title_is_wider_than_the_chart_however_many_arms_and_however_long_their_names(
+    count: int, drivers: int
+) -> None:
+    """At 16 pixels 84 letters, at 14 pixels 96 are as wide as a chart in the widest font."""
+    once = simulated(LONG[:count], cases=3, trials=2)
+    named = (
+        "command:./agent --mode {native}",
+        "chat:some-vendor/some-large-model-2026@https://api.example.org/v1",
+    )
+    found, where = both(
+        pl.concat([once.with_columns(pl.lit(each).alias("driver")) for each in named[:drivers]])
+    )
+    for chart in (charts.ablation(found, where), charts.where_it_pays(found)):
+        title = chart.to_dict()["title"]
+        most = 84 if title["fontSize"] == 16 else 96
+        assert max(map(len, title["text"])) <= most and len(title["text"]) <= 9
+        assert max(map(len, title["subtitle"]), default=0) <= 134
+        assert vl_convert.vegalite_to_svg(chart.to_dict())
+    if count > 12:
+        assert "Drawn: 12 of 16 scaffolds." in title_of(charts.ablation(found, where))
+        assert "Drawn: 12 of " in title_of(charts.where_it_pays(found))
+
+
+def title_of(chart: Any) -> str:
+    return " ".join(chart.to_dict()["title"]["subtitle"])
+
+
+def test_of_many_widths_a_legible_part_is_drawn_and_all_are_counted() -> None:
+    found, where = both(simulated(["once", "linear"], widths=range(1, 26), cases=2, trials=2))
+    spec = charts.where_it_pays(found).to_dict()
+    columns = {each["column"] for each in rows(spec) if "column" in each}
+    assert columns == {"all cases", *(f"width {each}" for each in (1, 6, 11, 15, 20, 25))}
+    assert "Of 25 comparisons by width" in spec["title"]["text"][0]
+    assert "Drawn: 6 of 25 widths" in title_of(charts.where_it_pays(found))
+    assert len([row for row in tables.ablation(found).rows if row[0].startswith("width")]) == 50
+    curves = charts.ablation(found, where)
+    assert "of 25 widths, without the intervals" in title_of(curves)
+    assert (
+        '"accuracy_low:Q"' not in str(curves.to_json())
+        and "isValid(datum.accuracy_low)" not in curves.to_json()
+    )
+    assert "isValid(datum.accuracy_low)" in charts.ablation(*FOUND).to_json()
+
+
+@pytest.mark.parametrize(
+    ("trials", "says"),
+    [
+        (simulated(["once", "linear"], widths=(3,), cases=1, trials=1), "no ratio of costs"),
+        (simulated(["once", "linear"], widths=(3,)), "tokens"),
+        (simulated(["once", "linear"]).with_columns(solved=pl.lit(False)), "+0.0 points"),
+        (simulated(["once", "linear"]).with_columns(tokens_output=pl.lit(None, pl.Int64)), "cost not known"),
+    ],
+    ids=["one trial", "one width", "nothing solved", "no cost"],
+)
+def test_what_cannot_be_said_is_said(trials: pl.DataFrame, says: str) -> None:
+    found, where = both(trials)
+    assert says in str(rows(charts.where_it_pays(found).to_dict()))
+    for chart in (charts.ablation(found, where), charts.where_it_pays(found)):
+        assert vl_convert.vegalite_to_svg(chart.to_dict())
+    assert str(tables.ablation(found)) and str(tables.ablation_says(found, where))
+    kept = metrics.durability(trials)
+    assert "No arm was run both durable and bare" in str(tables.durability(kept))
+    # an axis of costs has a tick, also where there is one cost
+    if says != "cost not known":
+        axes = [
+            each["y"]["axis"]["values"] for each in encodings_of(charts.ablation(found, where)) if "y" in each
+        ]
+        assert all(axes)
+
+
+def encodings_of(chart: Any) -> list[dict[str, Any]]:
+    parts = [part["layer"][0]["layer"] for part in chart.to_dict()["vconcat"]]
+    return [
+        {"y": each}
+        for part in parts
+        for layer in part
+        for each in [layer["encoding"].get("y", {})]
+        if "axis" in each
+    ]
+
+
+def test_lower_bounds_and_attempts_are_said_wherever_a_cost_is() -> None:
+    hit = (pl.col("scaffold") == "durable:linear") & (pl.col("width") == 16) & (pl.col("trial") == 1)
+    trials = simulated(["once", "durable:linear"]).with_columns(
+        tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32)
+    )
+    found, where = both(trials)
+    table = tables.ablation(found)
+    assert table.columns[3] == ">attempts"
+    all_cases, last = table.rows[-6], table.rows[-1]
+    assert (all_cases[3], last[3]) == ("246", "54")
+    assert last[5].startswith("≥ ") and last[6].startswith("≥ ") and last[6].endswith(", no end]")
+    assert not table.rows[-2][5].startswith("≥")
+    bound = "≥: a lower bound, since an attempt was killed with what it had used: 6 of 240 trials of durable:linear"
+    assert bound in table.notes
+    says = tables.ablation_says(found, where).texts
+    assert "for at least " in says[1]
+    assert "Attempts: durable:linear 246 for 240 trials" in says[-1] and bound in says[-1]
+    for chart in (charts.ablation(found, where), charts.where_it_pays(found)):
+        assert "a cost is a lower bound" in str(chart.to_dict()) or bound in " ".join(
+            chart.to_dict()["title"]["subtitle"]
+        )
+        assert "≥ " in str([each for each in rows(chart.to_dict()) if "words" in each or "cost" in each])
+    assert ">attempts" not in tables.ablation(FOUND[0]).columns
+
+
 def test_names_cannot_break_out() -> None:
     trials = simulated(["once", "linear"], trials=2).with_columns(
         pl.col("scaffold").replace({"linear": NASTY}), pl.lit("simulated").alias("evidence")

@@ -302,7 +302,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"max_turns": 2}, "max_turns needs a user"),
     ({"user": {}}, "user: has neither a scenario nor a script"),
     ({"user": {"scenario": " ", "script": []}}, "user: has neither a scenario nor a script"),
-    ({"user": {"script": ["a", "b"]}, "max_turns": 2}, "user: script: 2 lines, and in 2 turns of the agent the user speaks 1 times"),
+    ({"user": {"script": ["a", "b"]}, "max_turns": 2}, "user: script: 2 lines, and in 2 turns of the agent the user speaks 1 time"),
     ({"user": {"script": ["a", " "]}}, "user: script 2: says nothing"),
     ({"user": {"script": [{"when": {}, "say": "a"}]}}, "user: script 1: when has no condition"),
     ({"user": {"script": [{"when": {"contains": []}, "say": "a"}]}}, "user: script 1: when has no condition"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Call, Suite, Task
 from agentbench_lab.drivers.context import Context
@@ -244,6 +245,7 @@ def test_a_killed_run_goes_on_behind_the_last_finished_step(tmp_path: Path) -> N
     assert attempts["cost_micros"].to_list() == [3 * 7, 2 * 7]
     assert attempts["tokens_estimated"].to_list() == [True, False]
     assert frame(found)["cost_micros"].to_list() == [5 * 7]
+    assert "≥ $0.0000350 0/1" in str(tables.cost(metrics.cost(found.trials)))
     assert not (tmp_path / "out" / "checkpoints").exists()
 
 

@@ -12,7 +12,7 @@ from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.results.run import Run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.transcripts import Transcript
@@ -146,7 +146,7 @@ def test_the_list_says_how_many_and_what_is_not_in_it(run: Run) -> None:
     assert table.notes[0] == f"3 of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"
     lost = next(row for row in run.trials.to_pylist() if row["excluded"] is not None)
     assert table.notes[1] == (
-        f"{run.card.counts.excluded} excluded trials are no failure of the agent's and not among them; for example: "
+        f"{counted(run.card.counts.excluded, 'excluded trial')} are no failure of the agent's and not among them; for example: "
         f"{lost['case_id']} #{lost['trial']} ({lost['excluded_owner']}): {lost['excluded']}"
     )
     none = tables.trials(run, reason="zebra")

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agentbench_lab.benchmarks import Options
 from agentbench_lab.benchmarks.reading import agrees, decimals, decode_json, digest_of, read_bytes
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage
@@ -67,7 +67,9 @@ def load_results(path: Path, options: Options) -> Run:
     for (model, category), file in answers.items():
         rows = _rows(file)
         if category.endswith(_PREREQ):
-            notes.append(f"{model} {category}: only fills a memory, so left out: {len(rows)} conversations.")
+            notes.append(
+                f"{model} {category}: only fills a memory, so left out: {counted(len(rows), 'conversation')}."
+            )
             continue
         for instance in rows:
             group = cases.setdefault(instance, SourceCase(group=category)).group

@@ -16,7 +16,7 @@ import msgspec
 
 from agentbench_lab.benchmarks.reading import read_bytes
 from agentbench_lab.cases import Call, Case, Expect, Gold, Suite, Task
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.expect import BfclTruth
 from agentbench_lab.grading.bfcl import language_of
 from agentbench_lab.values import NotJson, digest, plain
@@ -57,7 +57,9 @@ def load_cases(question: str | Path, answers: str | Path | None = None) -> Suite
         truths = _rows(key, answered)
         data += answered
         if len(truths) != len(rows):
-            raise LabError(f"{key}: {len(truths)} answers for {len(rows)} questions of {path}")
+            raise LabError(
+                f"{key}: {counted(len(truths), 'answer')} for {counted(len(rows), 'question')} of {path}"
+            )
     cases = []
     first: dict[str, int] = {}
     for at, (line, row) in enumerate(rows):

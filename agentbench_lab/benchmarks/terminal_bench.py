@@ -29,7 +29,7 @@ from agentbench_lab.benchmarks.totals import (
     told_lacking,
     unsplit,
 )
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run, seconds_between
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage
@@ -188,11 +188,17 @@ def _sources(path: Path) -> tuple[list[_Source], list[str]]:
             continue
         (strays if _is_trial(file) else runs).append(file)
     if not runs:
-        near = f"; {len(strays)} trials have one, their run has none" if strays else ""
+        near = (
+            f"; {counted(len(strays), 'trial')} {'has' if len(strays) == 1 else 'have'} one, their run has none"
+            if strays
+            else ""
+        )
         raise LabError(f"{path}: no run's {RESULTS} here or below{near}")
     kept, notes = _once([_read(file) for file in runs], path)
     if strays:
-        notes.append(f"{len(strays)} folders of trials belong to no run's {RESULTS} and were not read.")
+        notes.append(
+            f"Not read, since no run's {RESULTS} is theirs: {counted(len(strays), 'folder')} of trials."
+        )
     return kept, notes
 
 
@@ -223,7 +229,7 @@ def _once(sources: Sequence[_Source], root: Path) -> tuple[list[_Source], list[s
                 notes.append(f"{here} is a second copy of {there} and was not read.")
                 break
             if ids & theirs or named:
-                shared = f"{len(ids & theirs)} trials" if ids & theirs else f"the id {source.found.id}"
+                shared = counted(len(ids & theirs), "trial") if ids & theirs else f"the id {source.found.id}"
                 raise LabError(f"{source.path}: shares {shared} with {there}, and is no copy of it")
         else:
             kept.append(source)

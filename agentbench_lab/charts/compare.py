@@ -137,7 +137,9 @@ def _together(marks: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().alias("n"))
         .with_columns(
             pl.lit(0.45).alias("at"),
-            pl.format("{} cases", "n").alias("case_id"),
+            pl.format(
+                "{} {}", "n", pl.when(pl.col("n") == 1).then(pl.lit("case")).otherwise(pl.lit("cases"))
+            ).alias("case_id"),
             pl.lit("").alias("a"),
             pl.lit("").alias("b"),
             (46 + 400 * pl.col("n") / pl.col("n").max()).alias("size"),

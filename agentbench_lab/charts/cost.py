@@ -18,7 +18,16 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import DOUBT, evidence, listed, marked, short_names, shortened, usd
+from agentbench_lab.charts.words import (
+    DOUBT,
+    evidence,
+    listed,
+    marked,
+    short_names,
+    shortened,
+    usd,
+    users_said,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
 def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = ()) -> Drawing:
     """The money spent per solved trial by arm, with 95 % intervals, the cheapest on top.
 
-    `frame` is a `metrics.cost`. A hollow point is a lower bound: some trial's cost is unknown. An arm without a number
+    `frame` is a `metrics.cost`. A hollow point is a lower bound: some trial's cost is unknown, or known in part. An arm without a number
     (nothing solved, nothing known) keeps its row, which says why. Neither a lower bound nor an arm that is `doubted`
     (driver and model, see `tables.doubted`) is in the title's numbers. The axis starts at $0; it is logarithmic only where
     the arms differ more than thirtyfold, and says so.
@@ -101,7 +110,11 @@ def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = (
     chart = alt.layer(*layers).properties(width=width, height={"step": 24})
     estimators = listed(list(known["estimator"].drop_nulls().unique(maintain_order=True)))
     about = f"Points: all that was spent, failures too, divided by the trials solved; bars: 95% interval ({estimators})."
-    about += " Hollow, ≥: a lower bound, some cost is unknown." if known["lower_bound"].any() else ""
+    about += (
+        " Hollow, ≥: a lower bound, some cost is unknown or known in part."
+        if known["lower_bound"].any()
+        else ""
+    )
     about += " Logarithmic axis." if log else ""
     subtitle = [about]
     if unknown.height:
@@ -116,7 +129,7 @@ def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = (
         subtitle.append(
             f"Drawn: {shown.height} of {solved.height:,} arms, the cheapest; {asked:,} rows in, {shown.height} points drawn."
         )
-    subtitle += [*said, *_not_claimed(known), evidence(solved)]
+    subtitle += [*users_said(solved), *said, *_not_claimed(known), evidence(solved)]
     claims = [_claim(known)]
     spoken = " ".join(f"{row['arm']}: {row['words']}." for row in rows)
     chart = chart.properties(title=headline(claims, subtitle))

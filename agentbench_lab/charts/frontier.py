@@ -19,7 +19,17 @@ from agentbench_lab.charts.theme import (
     sentence,
     themed,
 )
-from agentbench_lab.charts.words import DOUBT, beaten_by, evidence, listed, marked, percent, short_names, usd
+from agentbench_lab.charts.words import (
+    DOUBT,
+    beaten_by,
+    evidence,
+    listed,
+    marked,
+    percent,
+    short_names,
+    usd,
+    users_said,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -82,7 +92,7 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
             f"Drawn: {shown.height} of {both.height:,} arms, those on the frontier first; {frame.height:,} rows in, "
             f"{shown.height} points drawn."
         )
-    subtitle += [*said, evidence(frame)]
+    subtitle += [*users_said(frame), *said, evidence(frame)]
     spoken = " ".join(_spoken(row) for row in shown.iter_rows(named=True))
     return themed(plot.properties(title=headline([claim], subtitle)), f"{claim}. {spoken} {subtitle[-1]}.")
 

@@ -147,7 +147,7 @@ def histogram(frame: pl.DataFrame) -> Drawing:
     spoken = " ".join(
         f"{arm}: "
         + ", ".join(
-            f"{row['solved']} of {row['judged']} solved: {row['count']} cases"
+            f"{row['solved']} of {row['judged']} solved: {row['count']} {'case' if row['count'] == '1' else 'cases'}"
             for row in drawn.filter(pl.col("arm") == arm).iter_rows(named=True)
         )
         + "."

@@ -63,12 +63,14 @@ def class_words(frame: pl.DataFrame) -> dict[str, str]:
 def headline(
     claims: Sequence[str], subtitle: Sequence[str], *, width: int = 134, many: str = "arms"
 ) -> dict[str, Any]:
-    """A chart's title: its claims, a line each, and what is shown. `many` names what the claims are about."""
+    """A chart's title: its claims, a line each, and what is shown. `many` names what the claims are about.
+
+    Lines are as long as a chart is wide in the widest of the fonts that a page may have."""
     if len(claims) > 1:
         claims = [claim if claim.endswith((".", "?", "!")) else f"{claim}." for claim in claims]
     shown = list(claims[:4]) + ([f"and {len(claims) - 4} more {many}"] if len(claims) > 4 else [])
     size = 16 if len(claims) < 2 else 14
-    lines = [line for claim in shown for line in _balanced(claim, 96 if size == 16 else 108)]
+    lines = [line for claim in shown for line in _balanced(claim, 84 if size == 16 else 96)]
     below = [line for text in subtitle for line in textwrap.wrap(text, width)]
     return {"text": lines or [""], "subtitle": below, "fontSize": size}
 
@@ -78,8 +80,10 @@ def _balanced(text: str, most: int) -> list[str]:
     lines = textwrap.wrap(text, most, break_on_hyphens=False)
     if len(lines) < 2:
         return lines
-    even = textwrap.wrap(text, min(most, len(text) // len(lines) + 12), break_on_hyphens=False)
-    return even if len(even) == len(lines) else lines
+    even = textwrap.wrap(
+        text, min(most, len(text) // len(lines) + 12), break_on_hyphens=False, break_long_words=False
+    )
+    return even if len(even) == len(lines) and max(map(len, even)) <= most else lines
 
 
 def themed(chart: Drawing, description: str) -> Drawing:

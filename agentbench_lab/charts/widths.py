@@ -20,8 +20,28 @@ from agentbench_lab.charts.theme import (
     themed,
     told_apart,
 )
-from agentbench_lab.charts.words import counted, evidence, interval, listed, percent, points, short_names
-from agentbench_lab.charts.worth import amount, claims, rounded_up, times, verdict_words, with_arms
+from agentbench_lab.charts.words import (
+    counted,
+    evidence,
+    in_points,
+    interval,
+    listed,
+    percent,
+    points,
+    short_names,
+    shortened,
+    users_said,
+)
+from agentbench_lab.charts.worth import (
+    amount,
+    bound_sign,
+    claims,
+    floors,
+    rounded_up,
+    times,
+    verdict_words,
+    with_arms,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -34,6 +54,11 @@ _MOST_DRIVERS = 4
 """Of more drivers than these the first are drawn; the table has all."""
 _MOST_SCAFFOLDS = 12
 _CELL = 48
+_MOST_BARS = 12
+"""Of more widths than these no intervals are drawn: they would cover each other and the lines."""
+_MOST_COLUMNS = 6
+"""Of more widths than these the map shows so many, the first and the last among them; the table has all."""
+_WIDEST = 170
 
 # verdict -> fill of its cell and the ink on it; words stand in every cell, so that colour says nothing alone
 _FILLS = {
@@ -69,10 +94,10 @@ def ablation(found: pl.DataFrame, where: pl.DataFrame) -> Drawing:
             (pl.col("driver") == driver) & pl.col("model").eq_missing(pl.lit(model, pl.String))
         )
         title = " + ".join(part for part in (driver, model) if part) if len(drivers) > 1 else ""
-        parts.append(_pair(mine, title))
+        parts.append(_pair(mine, shortened(title, 90)))
     drawn = alt.vconcat(*parts, spacing=26) if len(parts) > 1 else parts[0]
     spoken = " ".join(_spoken(row) for row in rows.head(200).iter_rows(named=True))
-    said = claims(named, where) or ["Accuracy and cost by width"]
+    said = claims(named, where, short=True) or ["Accuracy and cost by width"]
     chart = drawn.properties(title=headline(said, _about(named, rows, len(drivers))))
     return themed(chart, f"{'; '.join(said)}. {spoken} {evidence(named)}.")
 
@@ -84,11 +109,18 @@ def _about(named: pl.DataFrame, rows: pl.DataFrame, drivers: int) -> list[str]:
     each = counted(most, "trial") if least == most else f"{least:,} to {counted(most, 'trial')}"
     cases = rows["cases"].drop_nulls()
     of = f" of {counted(int(cases.max()), 'case')}" if cases.len() and cases.n_unique() == 1 else ""  # type: ignore[arg-type]
-    about = f"Share of trials solved; bars: 95% interval over cases, {each}{of} at each width and arm."
+    bars = "; bars: 95% interval over cases"
+    if rows["width"].n_unique() > _MOST_BARS:
+        bars = f"; of {rows['width'].n_unique()} widths, without the intervals, which are in the table"
+    about = f"Share of trials solved{bars}, {each}{of} at each width and arm."
     unknown = list(rows.filter(rows["cost"].is_null())["arm"].unique(maintain_order=True))
     if unknown:
         about += f" Cost not known: {listed(unknown)}."
     more = []
+    bound = floors(named)
+    if bound:
+        more.append(f"{bound}.")
+    more += users_said(named)
     if drivers > _MOST_DRIVERS:
         more.append(f"Drawn: {_MOST_DRIVERS} of {drivers} drivers.")
     if rows["scaffold"].n_unique() > _MOST_SCAFFOLDS:
@@ -115,7 +147,7 @@ def _pair(rows: pl.DataFrame, title: str) -> alt.VConcatChart:
     placed = rows.with_columns(
         pl.Series("x", [math.log2(w) + apart[s] for w, s in rows.select("width", "scaffold").iter_rows()], pl.Float64)
     ).select(
-        "scaffold", "width", "x", "n", "of", "accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low", "cost_high"
+        "scaffold", "width", "x", "n", "of", "floors", "accuracy", "accuracy_low", "accuracy_high", "cost", "cost_low", "cost_high"
     )  # fmt: skip
     cases = {w: int(most) for w, most in rows.group_by("width").agg(pl.col("of").max()).iter_rows()}
     x = alt.X("x:Q", title=None).scale(domain=[logs[0] - pad, logs[-1] + pad], nice=False)
@@ -171,7 +203,8 @@ def _cost_axis(ends: Sequence[float]) -> tuple[Any, list[float], bool]:
     low, high = min(ends), max(ends)
     if low <= 0:
         return alt.Scale(domain=[0, high * 1.05 or 1.0], nice=False), [high * n / 4 for n in range(5)], False
-    low, high = low / 1.15, high * 1.15
+    wider = max(1.15, math.sqrt(2.2 * low / high))  # a tick at least, also where all cost the same
+    low, high = low / wider, high * wider
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     parts = (1, 1.5, 2, 3, 5, 7) if high / low < 6 else (1, 2, 5) if high / low < 300 else (1,)
     ticks = [round(10.0**decade * part, 12) for decade in decades for part in parts]
@@ -210,16 +243,22 @@ def _panel(
         return height * (1 - part)
 
     heights = dodged([place(value) for value in ends[name]], 14.5, 0.0, float(height))
-    words = [f"{say(value)}  {short[s]}" for s, value in ends.select("scaffold", name).iter_rows()]
+    words = [
+        f"{'≥ ' if least and name == 'cost' else ''}{say(value)}  {short[s]}"
+        for s, value, least in ends.select("scaffold", name, "floors").iter_rows()
+    ]
     labels = ends.with_columns(
         pl.Series("place", heights, pl.Float64), pl.Series("words", words, pl.String)
     ).select("scaffold", "x", name, "place", "words")
     names = alt.Chart(labels)
     spot = alt.Y("place:Q", scale=None, axis=None)
-    layers = [
+    bars = [
         base.transform_filter(f"isValid(datum.{name}_low)").mark_rule(strokeWidth=2, opacity=0.45).encode(
             y=alt.Y(f"{name}_low:Q"), y2=f"{name}_high:Q"
-        ),
+        )
+    ] if rows["width"].n_unique() <= _MOST_BARS else []  # fmt: skip
+    layers = [
+        *bars,
         base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash),
         base.mark_point(size=52, opacity=1, filled=True).encode(y=y, shape=shape, tooltip=tips),
     ]  # fmt: skip
@@ -237,7 +276,8 @@ def _panel(
 
 
 def _spoken(row: dict[str, Any]) -> str:
-    cost = "" if row["cost"] is None else f", {amount(row['cost'], row['cost_unit'])} a trial"
+    least = "at least " if row["floors"] else ""
+    cost = "" if row["cost"] is None else f", {least}{amount(row['cost'], row['cost_unit'])} a trial"
     ends = interval(row["accuracy_low"], row["accuracy_high"], percent)
     return f"{row['arm']} at width {row['width']}: {percent(row['accuracy'])}{ends}{cost}."
 
@@ -264,17 +304,26 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
     widths = sorted(rows["width"].drop_nulls().unique())
     if len(widths) == 1:  # it would say the same again
         widths, rows = [], rows.filter(pl.col("over") == "all")
-    columns = [*(f"width {each}" for each in widths), "all cases"]
-    short = short_names(arms, 26)
-    cells = [_cell(row, short[row["arm"]]) for row in rows.iter_rows(named=True)]
-    order = [short[arm] for arm in arms]
-    margin = min(6.6 * max(map(len, order)) + 16, 190)
-    width = round(WIDTH - margin - 10)
+    title = [_counts(rows)]
+    shown = _some_of(widths)
+    columns = [*(f"width {each}" for each in shown), "all cases"]
+    cells = [
+        _cell(row, row["arm"])
+        for row in rows.iter_rows(named=True)
+        if row["over"] == "all" or row["width"] in shown
+    ]
+    lines = _lines(rows)
+    margin = min(7.0 * max(len(line) for each in lines.values() for line in each) + 16, 200)
+    width = round(min(WIDTH - margin - 10, _WIDEST * len(columns)))
     x = alt.X("column:N", sort=columns, title=None, scale=alt.Scale(paddingInner=0.05, paddingOuter=0)).axis(
         orient="top", labelAngle=0, labelColor=INK, labelOpacity=SOFT, grid=False
     )
-    y = alt.Y("arm:N", sort=order, title=None, scale=alt.Scale(paddingInner=0.1, paddingOuter=0)).axis(
-        labelColor=INK, labelOpacity=1, labelLimit=190, grid=False
+    y = alt.Y("arm:N", sort=arms, title=None, scale=alt.Scale(paddingInner=0.1, paddingOuter=0)).axis(
+        labelColor=INK,
+        labelOpacity=1,
+        labelLimit=200,
+        grid=False,
+        labelExpr=f"{json.dumps(lines)}[datum.value]",
     )
     tips = [alt.Tooltip(f"{name}:N") for name in ("arm", "column", "verdict", "gain", "cost", "cases")]
     data = pl.DataFrame(cells)
@@ -293,9 +342,8 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
         base.mark_text(fontSize=size, dy=15).encode(text="cost:N", color=ink),
     ]
     chart = alt.layer(*layers).properties(width=width, height=alt.Step(_CELL + 10))
-    title = [_counts(rows)]
     margin_said = (
-        f"{100 * rows['margin'][0]:g} points or {100 * rows['cost_margin'][0]:g}% of cost is no difference"
+        f"{in_points(rows['margin'][0])} or {100 * rows['cost_margin'][0]:g}% of cost is no difference"
     )
     unit = "tokens" if rows["cost_unit"][0] == "tokens" else "money"
     base_name = _bases(rows)
@@ -303,11 +351,41 @@ def where_it_pays(found: pl.DataFrame) -> Drawing:
         f"Each cell: the verdict by 95% intervals, the gain in accuracy over {base_name}, and the {unit} of a trial as a "
         f"multiple of its. Within {margin_said}; not corrected for the number of cells."
     )
+    if len(shown) < len(widths):
+        about += (
+            f" Drawn: {len(shown)} of {len(widths)} widths; the title counts all, and the table has them."
+        )
+    if named.filter(~pl.col("is_baseline"))["arm"].n_unique() > len(arms):
+        about += f" Drawn: {len(arms)} of {named.filter(~pl.col('is_baseline'))['arm'].n_unique()} arms."
+    if any(cell["cost"][0] in "≥≤" for cell in cells):
+        about += " ≥ and ≤: a cost is a lower bound, since an attempt was killed."
     if any("(+" in cell["verdict"] for cell in cells):
         about += " Undecided (+n): about n more cases would decide."
     spoken = " ".join(f"{c['arm']}, {c['column']}: {c['said']}." for c in cells)
     chart = chart.properties(title=headline(title, [about, evidence(rows)]))
     return themed(chart, f"{'; '.join(title)}. {spoken} {evidence(rows)}.")
+
+
+def _some_of(widths: Sequence[int]) -> list[int]:
+    """At most `_MOST_COLUMNS` of the widths, evenly from the first to the last."""
+    if len(widths) <= _MOST_COLUMNS:
+        return list(widths)
+    return [widths[round(n * (len(widths) - 1) / (_MOST_COLUMNS - 1))] for n in range(_MOST_COLUMNS)]
+
+
+def _lines(rows: pl.DataFrame) -> dict[str, list[str]]:
+    """What stands beside each row of the map: the arm's scaffold, below its driver and model where they vary."""
+    arms = rows.select("arm", "driver", "model", "scaffold").unique(maintain_order=True)
+    scaffolds = short_names(list(arms["scaffold"]), 28)
+    drivers = {
+        key: " + ".join(part for part in key if part) for key in arms.select("driver", "model").iter_rows()
+    }
+    short = short_names(list(drivers.values()), 28)
+    alone = len(drivers) == 1
+    return {
+        arm: [*([] if alone else [short[drivers[driver, model]]]), scaffolds[scaffold]]
+        for arm, driver, model, scaffold in arms.iter_rows()
+    }
 
 
 def _counts(rows: pl.DataFrame) -> str:
@@ -344,8 +422,10 @@ def _cell(row: dict[str, Any], arm: str) -> dict[str, Any]:
     gain = "not compared" if row["difference"] is None else f"{points(row['difference'])} points"
     cost = (
         "cost not known"
+        if row["cost"] is None
+        else "no ratio of costs"
         if row["cost_ratio"] is None
-        else f"{times(row['cost_ratio'])} × {'tokens' if row['cost_unit'] == 'tokens' else 'money'}"
+        else f"{bound_sign(row)}{times(row['cost_ratio'])} × {'tokens' if row['cost_unit'] == 'tokens' else 'money'}"
     )
     return {
         "arm": arm, "column": "all cases" if row["over"] == "all" else f"width {row['width']}", "verdict": verdict,

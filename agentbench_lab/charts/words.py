@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentbench_lab.errors import counted as counted
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
 
 if TYPE_CHECKING:
@@ -157,6 +158,26 @@ def usd(value: float) -> str:
     return f"${value:,.{min(max(0, 3 - whole), 9) if abs(value) < 1 else 2 if abs(value) < 1000 else 0}f}"
 
 
+def users_said(frame: pl.DataFrame) -> list[str]:
+    """What a cost leaves aside, as a sentence, where there are simulated users that used something: what they spent by arm.
+
+    `frame` is a metric of cost with a column `arm`.
+    """
+    if "user_trials" not in frame.columns:
+        return []
+    rows = frame.filter(frame["user_trials"].is_not_null()).unique("arm", maintain_order=True)
+    if rows.is_empty():
+        return []
+    said = []
+    for row in rows.iter_rows(named=True):
+        money, tokens = row["user_cost"], row["user_tokens"]
+        what = f"{tokens:,} tokens" if tokens is not None else "nobody knows how much"
+        if money is not None and (money or not tokens):
+            what = usd(money)
+        said.append(f"{row['arm']} {what} in {counted(row['user_trials'], 'trial')}")
+    return [f"Costs are the agent's; left aside is what simulated users spent: {listed(said)}."]
+
+
 def interval(low: float | None, high: float | None, say: Callable[[float], str]) -> str:
     """` [low, high]`, or nothing where there is none."""
     return "" if low is None or high is None else f" [{say(low)}, {say(high)}]"
@@ -167,9 +188,10 @@ def points(low_or_difference: float) -> str:
     return f"{100 * low_or_difference:+.1f}".replace("-", "−")
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
-    """`1 case`, `1,200 cases`."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+def in_points(share: float) -> str:
+    """A margin of accuracy: `2 points`, `1 point`."""
+    size = f"{100 * share:g}"
+    return f"{size} {'point' if size == '1' else 'points'}"
 
 
 def tied(names: Sequence[str]) -> str:

@@ -6,7 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import arm_labels, counted, interval, percent, points, usd
+from agentbench_lab.charts.words import (
+    arm_labels,
+    counted,
+    in_points,
+    interval,
+    listed,
+    percent,
+    points,
+    short_names,
+    usd,
+    users_said,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,10 +100,37 @@ def gain(row: Mapping[str, Any]) -> str:
 
 
 def ratio(row: Mapping[str, Any]) -> str:
-    """`1.78 [1.75, 1.81]`, or a dash."""
+    """`1.78 [1.75, 1.81]`, or a dash; `≥ 1.78 [1.75, no end]` where the arm's cost is a lower bound, `≤` where the baseline's is."""
     if row["cost_ratio"] is None:
         return "–"
-    return times(row["cost_ratio"]) + interval(row["cost_ratio_low"], row["cost_ratio_high"], times)
+    return bound_sign(row) + times(row["cost_ratio"]) + _ratio_ends(row)
+
+
+def bound_sign(row: Mapping[str, Any]) -> str:
+    """`≥ ` or `≤ ` before a ratio of costs whose interval is open above or below, since a cost is a lower bound."""
+    low, high = row["cost_ratio_low"], row["cost_ratio_high"]
+    if low is not None and high is None:
+        return "≥ "
+    return "≤ " if low == 0 and row["cost_ratio"] else ""
+
+
+def _ratio_ends(row: Mapping[str, Any]) -> str:
+    low, high = row["cost_ratio_low"], row["cost_ratio_high"]
+    sign = bound_sign(row)
+    if sign:
+        return f" [{times(low)}, no end]" if sign == "≥ " else f" [no end, {times(high)}]"
+    return interval(low, high, times)
+
+
+def floors(found: pl.DataFrame) -> str | None:
+    """Of whose trials only a lower bound of the cost is known, in one sentence; None where of none."""
+    import polars as pl
+
+    mine = found.filter((pl.col("over") == "all") & (pl.col("floors") > 0))
+    named = [f"{row['floors']} of {row['of']} trials of {row['arm']}" for row in mine.to_dicts()]
+    if not named:
+        return None
+    return f"≥: a lower bound, since an attempt was killed with what it had used: {listed(named)}"
 
 
 def compared(found: pl.DataFrame, over: str = "all") -> list[dict[str, Any]]:
@@ -102,17 +140,22 @@ def compared(found: pl.DataFrame, over: str = "all") -> list[dict[str, Any]]:
     return found.filter((pl.col("over") == over) & ~pl.col("is_baseline")).to_dicts()
 
 
-def claims(found: pl.DataFrame, where: pl.DataFrame) -> list[str]:
-    """For a title: from which width on each arm pays, or what it comes to over all cases; arms that are alike together.
+def claims(found: pl.DataFrame, where: pl.DataFrame, *, short: bool = False) -> list[str]:
+    """From which width on each arm pays, or what it comes to over all cases; arms that are alike together. In `short`, for a
+    title, long names are cut and of more than four arms the first three are named.
 
     `found` is a `with_arms` of a `metrics.ablation`, `where` its `metrics.where_it_pays`.
     """
     said: dict[tuple[str, str], list[str]] = {}
     starts = {tuple(row[name] for name in _ARM): row for row in where.iter_rows(named=True)}
+    names = short_names(list(found["arm"].unique(maintain_order=True)), 44 if short else 10_000)
+    bases = short_names(
+        list(found["against"].drop_nulls().unique(maintain_order=True)), 44 if short else 10_000
+    )
     for row in compared(found):
         start = starts.get(tuple(row[name] for name in _ARM))
         first = None if start is None else start["from_width"]
-        base = row["against"] or "its baseline"
+        base = "its baseline" if row["against"] is None else bases[row["against"]]
         if first is None or start is None or len(start["widths"]) < 2:
             came = row["verdict"] if row["verdict"] != "undecided" else "undecided"
             what = (
@@ -123,8 +166,11 @@ def claims(found: pl.DataFrame, where: pl.DataFrame) -> list[str]:
             what = (f"pays against {base} at every width", f"pay against {base} at every width")
         else:
             what = (f"pays against {base} from width {first} on", f"pay against {base} from width {first} on")
-        said.setdefault(what, []).append(row["arm"])
-    return [f"{_all_of(arms)} {one if len(arms) == 1 else many}" for (one, many), arms in said.items()]
+        said.setdefault(what, []).append(names[row["arm"]])
+    return [
+        f"{_all_of(arms, 4 if short else len(arms))} {one if len(arms) == 1 else many}"
+        for (one, many), arms in said.items()
+    ]
 
 
 def _verbs(verdict: str, base: str, many: bool) -> str:
@@ -140,8 +186,10 @@ def _verbs(verdict: str, base: str, many: bool) -> str:
     }.get(verdict, f"against {base} {be} undecided")
 
 
-def _all_of(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def _all_of(names: Sequence[str], most: int) -> str:
+    """`a`, `a and b`, `a, b and c`; of more than `most` the first three: `a, b, c and 5 more`."""
+    if len(names) > most:
+        names = [*names[:3], f"{len(names) - 3} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -165,7 +213,11 @@ def _of_arm(row: Mapping[str, Any]) -> str:
     d = row["difference"]
     ends = interval(row["difference_low"], row["difference_high"], points)
     size = f"{abs(100 * d):.1f}".removesuffix(".0")
-    more = "as many" if size == "0" else f"{size} points {'more' if d > 0 else 'less'}"
+    more = (
+        "as many"
+        if size == "0"
+        else f"{size} {'point' if size == '1' else 'points'} {'more' if d > 0 else 'less'}"
+    )
     rates = f"{percent(row['paired'])} against {percent(row['paired_baseline'])}"
     cost = _of_cost(row)
     sure = {"undecided": f"this is {verdict_words(row)}"}.get(
@@ -179,8 +231,8 @@ def _of_cost(row: Mapping[str, Any]) -> str:
     if row["cost_ratio"] is None:
         return f"at a cost that is not known ({row['reason'] or 'no ratio'})"
     what = "money" if row["cost_unit"] == "usd" else "tokens"
-    ends = interval(row["cost_ratio_low"], row["cost_ratio_high"], times)
-    return f"for {times(row['cost_ratio'])} times the {what}{ends}"
+    least = {"≥ ": "at least ", "≤ ": "at most "}.get(bound_sign(row), "")
+    return f"for {least}{times(row['cost_ratio'])} times the {what}{_ratio_ends(row)}"
 
 
 def _of_widths(start: Mapping[str, Any]) -> str:
@@ -204,11 +256,22 @@ def _basis(found: pl.DataFrame) -> list[str]:
         return ["One arm by itself gains nothing and costs nothing more."]
     first = rows[0]
     said = [
-        f"A difference within {100 * first['margin']:g} points or {100 * first['cost_margin']:g}% of cost counts as none; all "
+        f"A difference within {in_points(first['margin'])} or {100 * first['cost_margin']:g}% of cost counts as none; all "
         "intervals are at 95%, and verdicts are not corrected for their number."
     ]
     if first["cost_unit"] == "tokens":
         said.append("Cost is counted in tokens of all kinds, since money is not known of as many trials.")
+    tried = [
+        f"{row['arm']} {row['attempts']:,} for {counted(row['of'], 'trial')}"
+        for row in found.filter(over="all").to_dicts()
+        if row["attempts"] > row["of"]
+    ]
+    if tried:
+        said.append(f"Attempts: {listed(tried)}; what all of them used is in the cost.")
+    bound = floors(found)
+    if bound:
+        said.append(f"{bound}.")
+    said += users_said(found)
     unpaired = sorted({case for row in rows for case in row["unpaired"]})
     if unpaired:
         more = f" and {len(unpaired) - 3} more" if len(unpaired) > 3 else ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from agentbench_lab.errors import counted
 from agentbench_lab.ladder import RUNG_NAMES
 
 if TYPE_CHECKING:
@@ -50,11 +51,6 @@ def say_json(value: Any) -> None:
     put(_ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def many(count: int, what: str) -> str:
-    """`1 case`, `2 cases`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def near(path: Path) -> str:
     """A path relative to the folder where the command was given, where it lies below it."""
     try:
@@ -67,7 +63,7 @@ def missing(run: Run) -> str:
     """`incomplete: 1 trial is missing`, and what stopped the run."""
     count = run.card.counts.missing
     stopped = f" ({run.card.stopped})" if run.card.stopped else ""
-    return f"incomplete: {many(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
+    return f"incomplete: {counted(count, 'trial')} {'is' if count == 1 else 'are'} missing{stopped}"
 
 
 def nothing_judged(run: Run) -> str:
@@ -76,7 +72,7 @@ def nothing_judged(run: Run) -> str:
     if counts.judged or not counts.excluded:
         return ""
     first = run.trials.column("excluded").drop_null()[0].as_py()
-    return f"nothing was judged: {many(counts.excluded, 'trial')} excluded, the first by {first}"
+    return f"nothing was judged: {counted(counts.excluded, 'trial')} excluded, the first by {first}"
 
 
 class Progress:
@@ -170,25 +166,15 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         say(f"run: {near(finished.path)}")
 
 
-def _scaffold_to_beat(finished: Run) -> str:
-    """The scaffold that the others are set against, where a driver was run under several: `once`, or the first."""
-    scaffolds = [arm.scaffold for arm in finished.card.arms]
-    if len({(arm.driver, arm.model) for arm in finished.card.arms}) == len(scaffolds):
-        return ""
-    return "once" if "once" in scaffolds else scaffolds[0]
-
-
 def _ablation(
     finished: Run, prices: Prices | None, by: Sequence[str] = ("width",)
 ) -> tuple[pl.DataFrame, pl.DataFrame] | None:
     """What each scaffold gains and costs, and from which width on it pays; None where no driver ran under several."""
     from agentbench_lab.analysis import metrics
 
-    baseline = _scaffold_to_beat(finished)
-    if not baseline:
+    if metrics.default_baseline(finished.trials) is None:
         return None
-    found = metrics.ablation(finished.trials, prices, baseline=baseline, by=by)
-    return found, metrics.where_it_pays(finished.trials, prices, baseline=baseline)
+    return metrics.ablation(finished.trials, prices, by=by), metrics.where_it_pays(finished.trials, prices)
 
 
 def _ablation_json(finished: Run, prices: Prices | None) -> dict[str, Any]:
@@ -218,7 +204,8 @@ def _print_use(finished: Run, prices: Prices | None) -> None:
     cost = metrics.cost(finished.trials, prices)
     spent = cost.filter(pl.col("metric") == "spent")
     # a driver that asks no model has spent nothing, which is known and tells nothing
-    if prices is not None or (spent["estimate"].fill_null(0) > 0).any():
+    told = (spent["estimate"].fill_null(0) > 0) | spent["user_trials"].is_not_null()
+    if prices is not None or told.any():
         say(str(tables.cost(cost)))
         if len(finished.card.arms) > 1:
             say(str(tables.frontier(metrics.frontier(finished.trials, prices))))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from agentbench_lab.cli.common import EXIT_INCOMPLETE, WIDTH, many, near, say
-from agentbench_lab.errors import LabError
+from agentbench_lab.cli.common import EXIT_INCOMPLETE, WIDTH, near, say
+from agentbench_lab.errors import LabError, counted
 
 
 @click.command()
@@ -32,10 +32,10 @@ def lint(suites: Sequence[str], world: str, sandbox: str) -> None:
         if not wrong:
             from agentbench_lab.cases import load_suite
 
-            said = f", {many(len(problems), 'warning')}" if problems else ""
-            say(f"{suite}: {many(len(load_suite(suite).cases), 'case')}, no problem{said}")
+            said = f", {counted(len(problems), 'warning')}" if problems else ""
+            say(f"{suite}: {counted(len(load_suite(suite).cases), 'case')}, no problem{said}")
     if found:
-        raise LabError(many(found, "problem"))
+        raise LabError(counted(found, "problem"))
 
 
 ISOLATED = click.option(
@@ -105,7 +105,7 @@ def publish(notebooks: Sequence[str], out: str, jobs: int, isolated: bool) -> No
         notebooks, folder=Path(out) if out else None, isolated=isolated, jobs=jobs, each=told
     )
     failed = sum(one.page is None for one in done)
-    say(f"index: {near(index)} ({many(len(done) - failed, 'report')} made, {failed} failed)")
+    say(f"index: {near(index)} ({counted(len(done) - failed, 'report')} made, {failed} failed)")
     if failed:
         sys.exit(EXIT_INCOMPLETE)
 

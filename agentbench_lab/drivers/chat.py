@@ -33,6 +33,7 @@ from agentbench_lab.drivers.chat_usage import usage_of
 from agentbench_lab.drivers.chat_words import Asked
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
+from agentbench_lab.errors import counted
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
@@ -106,7 +107,7 @@ async def _drive(options: Options, task: Task, tools: Toolbox, ctx: Context) -> 
     except chat_http.ContextFull as full:
         talk.notes.append(f"the context is full: {full}")
     else:
-        talk.notes.append(f"{options.turns} turns, and no end")
+        talk.notes.append(f"{counted(options.turns, 'turn')}, and no end")
     return _transcript(talk, tools, stopped=True)
 
 

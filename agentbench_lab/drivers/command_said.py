@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentbench_lab.drivers import keys
+from agentbench_lab.errors import counted
 
 KEPT = 100_000
 """Bytes of each stream that are kept, from its beginning; a run keeps less of it."""
@@ -77,8 +78,9 @@ class Said:
         self._again = self.clean(why)
 
     def notes(self) -> tuple[str, ...]:
-        lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
-        skipped = f"{lines} on stdout that are no message were skipped" if self.skipped else ""
+        skipped = (
+            f"skipped, since no message: {counted(self.skipped, 'line')} on stdout" if self.skipped else ""
+        )
         return tuple(filter(None, (self._again, skipped)))
 
 

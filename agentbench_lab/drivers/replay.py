@@ -32,7 +32,7 @@ from agentbench_lab.drivers.recording import (
     read_recording,
     worker_of,
 )
-from agentbench_lab.errors import LabError, did_you_mean, shown
+from agentbench_lab.errors import LabError, counted, did_you_mean, shown
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
 
@@ -246,5 +246,5 @@ def _banner(recording: Recording, arm: RecordedArm) -> str:
     if arm.evidence != "live":
         text += f", {arm.evidence} there"
     if recording.damaged:
-        text += f"; {recording.damaged} damaged lines of the recording are left out"
+        text += f"; left out: {counted(recording.damaged, 'damaged line')} of the recording"
     return text + (f"; {arm.banner}" if arm.banner else "")

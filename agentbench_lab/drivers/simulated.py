@@ -39,7 +39,7 @@ from msgspec import Struct
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.identity import version_of
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -338,7 +338,7 @@ def expected(
     """
     sizes = [calls_per_part] * width if isinstance(calls_per_part, int) else list(calls_per_part)
     if width < 1 or len(sizes) != width:
-        raise LabError(f"expected: {len(sizes)} numbers of calls for {width} parts")
+        raise LabError(f"expected: {counted(len(sizes), 'number')} of calls for {counted(width, 'part')}")
     name, durable = scaffold.removeprefix("durable:"), scaffold.startswith("durable:")
     head, _, plan = name.partition(":")
     fanned = re.fullmatch(r"fan_out_\d+", head) is not None

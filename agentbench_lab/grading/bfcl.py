@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentbench_lab.cases import Call
+from agentbench_lab.errors import wanted
 from agentbench_lab.expect import BfclTruth
 from agentbench_lab.grading.bfcl_languages import (
     JAVA,
@@ -89,7 +90,7 @@ class Checker:
             return None if calls else "expected a call, got none"
         truths = self._truths
         if len(calls) != len(truths):
-            return f"count: {len(calls)} calls where {len(truths)} are expected"
+            return f"count: {wanted(len(calls), len(truths), 'call')}"
         if kind == "one":
             return truths[0].wrong(calls[0])
         free = list(calls)

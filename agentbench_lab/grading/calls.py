@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agentbench_lab.cases import Call, ExpectedCall, Order
+from agentbench_lab.errors import counted, wanted
 from agentbench_lab.grading.grade import cut, shown
 from agentbench_lab.values import same
 
@@ -88,7 +89,7 @@ def mismatch(expected: Sequence[ExpectedCall], calls: Sequence[Call]) -> str | N
     `stringified_arg` and still fails.
     """
     if len(expected) != len(calls):
-        return f"{len(calls)} calls where {len(expected)} are expected: {shown(calls)} for {shown(expected)}"
+        return f"{wanted(len(calls), len(expected), 'call')}: {shown(calls)} for {shown(expected)}"
     for number, (want, call) in enumerate(zip(expected, calls, strict=True), start=1):
         wrong = _of_call(want, call)
         if wrong is not None:
@@ -141,7 +142,7 @@ def difference(want: Any, got: Any, path: str) -> str:
         for n, (a, b) in enumerate(zip(want, got, strict=False)):
             if not same(a, b):
                 return difference(a, b, f"{path}[{n}]")
-        return f"value: {path} has {len(got)} entries, expected {len(want)}"
+        return f"value: {path} has {counted(len(got), 'entry', 'entries')}, expected {len(want)}"
     reason = "value" if _kind(want) == _kind(got) else "type"
     flag = " (stringified_arg)" if _spells(got, want) else ""
     return f"{reason}: {path}: expected {_brief(want)}, got {_brief(got)}{flag}"

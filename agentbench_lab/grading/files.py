@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
+from agentbench_lab.errors import wanted
 from agentbench_lab.expect_work import Base64, ExpectedFile, content, texts
 from agentbench_lab.grading.grade import Check, cut
 from agentbench_lab.worlds.seen_work import Blob, FileSeen
@@ -66,7 +67,7 @@ def difference(expected: bytes, seen: Blob) -> str | None:
         if seen.sha256 == hashlib.sha256(expected).hexdigest():
             return None
         if len(expected) != seen.size:
-            return f"{seen.size} bytes where {len(expected)} are expected"
+            return wanted(seen.size, len(expected), "byte")
         end = seen.end
         if got == expected[: len(got)] and end == expected[len(expected) - len(end) :]:
             if seen.sha256 is None:
@@ -91,7 +92,7 @@ def difference(expected: bytes, seen: Blob) -> str | None:
     except UnicodeDecodeError:
         at = next((n for n, (a, b) in enumerate(zip(expected, got, strict=False)) if a != b), None)
         if at is None:
-            return f"{len(got)} bytes where {len(expected)} are expected, the same as far as they go"
+            return f"{wanted(len(got), len(expected), 'byte')}, the same as far as they go"
         return f"byte {at} is 0x{got[at]:02x}; expected 0x{expected[at]:02x}"
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from agentbench_lab.cases import Expect
+from agentbench_lab.errors import counted
 from agentbench_lab.expect import Form, form_of
 from agentbench_lab.grading.calls import MOST, pairing
 from agentbench_lab.grading.grade import Check, cut
@@ -121,7 +122,7 @@ def _differing(
                 yield f"{path}.{join((key,))}: expected nothing, got {brief(got[key])}"
     elif type(expected) is list and type(got) is list:
         if len(expected) != len(got):
-            yield f"{path}: expected {len(expected)} entries, got {len(got)}: {brief(got)}"
+            yield f"{path}: expected {counted(len(expected), 'entry', 'entries')}, got {len(got)}: {brief(got)}"
             return
         for at, (a, b) in enumerate(zip(expected, got, strict=True)):
             yield from _differing(a, b, f"{path}.{at}", subset=subset, tol=tol)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from agentbench_lab.cases import Call, Case, Expect
+from agentbench_lab.errors import counted
 from agentbench_lab.grading.calls import mismatch
 from agentbench_lab.grading.grade import (
     STOPS,
@@ -274,7 +275,7 @@ def _unrecovered(
         row = ledger[at]
         if not row.found_nothing:
             found = (
-                f"{len(row.value)} entries"
+                counted(len(row.value), "entry", "entries")
                 if isinstance(row.value, list | dict) and row.value
                 else "an answer"
             )

@@ -26,7 +26,7 @@ from agentbench_lab.cases import (
 )
 from agentbench_lab.conversation import DEFAULT_USER, user_version
 from agentbench_lab.drivers.context import known_figures
-from agentbench_lab.errors import LabError, did_you_mean, shown
+from agentbench_lab.errors import LabError, counted, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
 from agentbench_lab.results import provenance
@@ -584,7 +584,7 @@ class Prepared:
         except _JournalFails as fails:
             raise Incomplete(
                 f"{self._where()}cannot write the journal: {fails.error.strerror}; "
-                f"{len(done)} finished trials are in it"
+                f"{counted(len(done), 'finished trial')} {'is' if len(done) == 1 else 'are'} in it"
             ) from None
         except KeyboardInterrupt:
             interrupted = True
@@ -653,7 +653,7 @@ class Prepared:
         try:
             save(run, self.folder)
         except OSError as error:
-            left = f"its {run.trials.num_rows} trials are in the journal"
+            left = f"its {counted(run.trials.num_rows, 'trial')} {'is' if run.trials.num_rows == 1 else 'are'} in the journal"
             raise Incomplete(
                 f"{shown(self.folder)}: cannot write the run: {error.strerror}; {left}"
             ) from None

@@ -19,6 +19,8 @@ from agentbench_lab.tables.cost import cost as cost
 from agentbench_lab.tables.cost import frontier as frontier
 from agentbench_lab.tables.cost import tool_errors as tool_errors
 from agentbench_lab.tables.cost import usage as usage
+from agentbench_lab.tables.durability import durability as durability
+from agentbench_lab.tables.durability import durability_says as durability_says
 from agentbench_lab.tables.ladder import bands as bands
 from agentbench_lab.tables.ladder import gate as gate
 from agentbench_lab.tables.ladder import groups as groups

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import evidence, listed, percent
+from agentbench_lab.charts.words import evidence, in_points, listed, percent, users_said
 from agentbench_lab.charts.worth import (
     amount,
     claims,
+    floors,
     gain,
     ratio,
     sentences,
@@ -31,26 +32,42 @@ def ablation(found: pl.DataFrame) -> Table:
         named = named.filter(named["over"] != "width")  # it would say the same again
     rows: list[Sequence[str] | str] = []
     reasons: dict[str, list[str]] = {}
+    retried = bool((named["attempts"] > named["of"]).any())
     for arm in named["arm"].unique(maintain_order=True):
         mine = named.filter(named["arm"] == arm).to_dicts()
         if all(row["is_baseline"] for row in mine):
             rows.append(f"{arm}, the baseline")
-            rows += [_own(row) for row in mine]
+            rows += [_own(row, retried) for row in mine]
             continue
         rows.append(f"{arm} against {mine[0]['against'] or 'nothing'}")
         for row in mine:
-            rows.append(_row(row))
+            rows.append(_row(row, retried))
             if row["reason"]:
                 reasons.setdefault(row["reason"], []).append(f"{arm}, {_over(row)}")
     unit = {"tokens": "tokens", "usd": "dollars"}.get(found["cost_unit"][0], "costs")
-    columns = ["over", ">cases", ">accuracy", ">difference", ">a trial", ">cost ratio", "verdict"]
+    columns = [
+        "over",
+        ">cases",
+        ">accuracy",
+        *([">attempts"] if retried else []),
+        ">difference",
+        ">a trial",
+        ">cost ratio",
+        "verdict",
+    ]
     margin, cost_margin = found.select("margin", "cost_margin").row(0)
     notes = [
         f"difference of accuracy in points and ratio of {unit}, over the cases that both judged [95% interval, {_how(found)}]; "
-        f"within {100 * margin:g} points or {100 * cost_margin:g}% of cost is no difference",
+        f"within {in_points(margin)} or {100 * cost_margin:g}% of cost is no difference",
         "accuracy: solved of judged trials of the arm's own; a trial: what one costs on average; verdicts are not corrected "
         "for their number",
     ]
+    if retried:
+        notes.append("attempts: those of the judged trials; what all of them used is in the cost")
+    bound = floors(named)
+    if bound:
+        notes.append(bound)
+    notes += users_said(named)
     if any(row["needed"] for row in named.to_dicts()):
         notes.append(
             "undecided (about n more): so many more cases would decide, were the numbers seen the true ones"
@@ -81,11 +98,12 @@ def ablation_says(found: pl.DataFrame, where: pl.DataFrame) -> Paragraphs:
     return Paragraphs((f"{short}.", *arms, f"{basis} {evidence(named)}."))
 
 
-def _row(row: dict[str, Any]) -> list[str]:
+def _row(row: dict[str, Any], retried: bool) -> list[str]:
     return [
         _over(row),
         str(row["cases"]),
         _accuracy(row),
+        *_tries(row, retried),
         gain(row),
         _cost(row),
         ratio(row),
@@ -93,8 +111,12 @@ def _row(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _own(row: dict[str, Any]) -> list[str]:
-    return [_over(row), "", _accuracy(row), "", _cost(row), "", ""]
+def _own(row: dict[str, Any], retried: bool) -> list[str]:
+    return [_over(row), "", _accuracy(row), *_tries(row, retried), "", _cost(row), "", ""]
+
+
+def _tries(row: dict[str, Any], retried: bool) -> list[str]:
+    return [f"{row['attempts']:,}"] if retried else []
 
 
 def _over(row: dict[str, Any]) -> str:
@@ -112,7 +134,10 @@ def _accuracy(row: dict[str, Any]) -> str:
 
 
 def _cost(row: dict[str, Any]) -> str:
-    return "–" if row["cost"] is None else amount(row["cost"], row["cost_unit"]).removesuffix(" tokens")
+    least = "≥ " if row["floors"] else ""
+    return (
+        "–" if row["cost"] is None else least + amount(row["cost"], row["cost_unit"]).removesuffix(" tokens")
+    )
 
 
 def _how(found: pl.DataFrame) -> str:

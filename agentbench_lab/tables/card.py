@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentbench_lab.errors import counted
 from agentbench_lab.tables.table import Banner, Table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run_card(run: Run) -> Table:
     counts = {name: getattr(card.counts, name) for name in ("asked", "judged", "excluded", "missing")}
     rows = [["stamp", card.stamp], ["commit", card.commit]]
     for suite in card.suites:
-        about = ", ".join(part for part in (suite.version, suite.date, f"{suite.cases} cases") if part)
+        about = ", ".join(part for part in (suite.version, suite.date, counted(suite.cases, "case")) if part)
         rows.append(["suite", f"{suite.name} {suite.digest[:16]} ({about})"])
     rows += [["arm", f"{arm(each)}: {each.evidence}, version {each.version[:16]}"] for each in card.arms]
     rows.append(["trials", ", ".join(f"{count} {name}" for name, count in counts.items())])

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import percent
+from agentbench_lab.charts.words import in_points
+from agentbench_lab.errors import counted
 from agentbench_lab.tables.table import Table
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def compare_many(found: Sequence[Comparison]) -> Table:
     columns = ["arm", ">cases", ">difference", ">p", "test", "verdict", ">new unsafe"]
     base = found[0].a.name if found else "nothing"
     notes = [
-        f"difference to {base} in points [95% interval]; p after Holm's correction for {_arms(len(rows))}"
+        f"difference to {base} in points [95% interval]; p after Holm's correction for {counted(len(rows), 'arm')}"
     ]
     notes += dict.fromkeys(
         f"{each.b.name}: {note}" for each in found for note in each.notes if note != each.mixed
@@ -120,12 +122,10 @@ def detect(frame: pl.DataFrame, delta: float, *, power: float = 0.8) -> Table:
         [f"{row[name]:,}" for name in ("trials", "cases", "trials_an_arm")]
         for row in frame.iter_rows(named=True)
     ]
-    title = f"Cases that would show a true difference of {100 * delta:g} points ({100 * power:g}% power, 95% level)"
+    title = (
+        f"Cases that would show a true difference of {in_points(delta)} ({100 * power:g}% power, 95% level)"
+    )
     return Table(title, [">trials a case", ">cases", ">trials an arm"], rows, [])
-
-
-def _arms(count: int) -> str:
-    return f"{count} arm" if count == 1 else f"{count} arms"
 
 
 def _mixed(found: Comparison) -> str:

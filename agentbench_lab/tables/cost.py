@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd
+from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd, users_said
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ERRORS = {
 def cost(frame: pl.DataFrame) -> Table:
     """The money by arm, from a `metrics.cost`: spent in all, per trial, per solved trial, and the share on failures.
 
-    ≥ marks a lower bound: some trial's cost is unknown. What has no number says why.
+    ≥ marks a lower bound: some trial's cost is unknown, or known in part. What has no number says why.
     """
     if frame.is_empty():
         return Table("What it costs", ["arm"], [], ["no trials"])
@@ -64,10 +64,10 @@ def cost(frame: pl.DataFrame) -> Table:
     ]
     if any("≥" in cell for row in rows for cell in row):
         notes.append(
-            "≥: a lower bound, the cost of some trials is unknown; n/of: only n trials say it, and they need not be like "
-            "the others"
+            "≥: a lower bound, the cost of some trials is unknown, or what an attempt had used when it was killed; n/of: only "
+            "n trials say all of it, and they need not be like the others"
         )
-    return Table("What it costs", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
+    return Table("What it costs", columns, rows, [*notes, *users_said(named(frame)), *_why(reasons, len(rows)), *_estimators(frame, list(_MONEY))])  # fmt: skip
 
 
 def usage(frame: pl.DataFrame) -> Table:
@@ -89,7 +89,7 @@ def usage(frame: pl.DataFrame) -> Table:
     columns = ["arm", *(_USE[name] for name in shown)]
     if not shown:
         rows = []
-    return Table("What a trial uses", columns, rows, [*notes, *_why(reasons, len(rows)), *_estimators(frame, shown)])  # fmt: skip
+    return Table("What a trial uses", columns, rows, [*notes, *users_said(named(frame)), *_why(reasons, len(rows)), *_estimators(frame, shown)])  # fmt: skip
 
 
 def frontier(frame: pl.DataFrame) -> Table:
@@ -126,7 +126,7 @@ def frontier(frame: pl.DataFrame) -> Table:
         notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
     estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
     notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
-    return Table("Accuracy and cost", columns, rows, [*notes, *_why(reasons, len(rows))])  # fmt: skip
+    return Table("Accuracy and cost", columns, rows, [*notes, *users_said(named(frame)), *_why(reasons, len(rows))])  # fmt: skip
 
 
 def tool_errors(frame: pl.DataFrame) -> Table:

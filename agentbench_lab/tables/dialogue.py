@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agentbench_lab.errors import counted
 from agentbench_lab.users import User
 
 MESSAGE, MESSAGES = 1500, 6000
 """Signs of one message, and of all that are shown of a trial."""
 _POLICIES, _POLICY = ("system", "developer"), 300  # what every trial begins with says nothing of this one
+
 _FIRST = 2  # messages of the beginning
 
 
@@ -59,7 +61,7 @@ def _bounded(told: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     if left:
         yield (
             "…",
-            f"{left:,} more message{'' if left == 1 else 's'} in transcripts.parquet of the run's folder",
+            f"{counted(left, 'more message')} in transcripts.parquet of the run's folder",
         )
     yield from cut[last:]
 

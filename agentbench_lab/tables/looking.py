@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.tables.dialogue import about_user, dialogue
 from agentbench_lab.tables.table import Table, short
 
@@ -156,7 +156,8 @@ def _said(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {words: row[name] for name, words in _SAID.items() if row[name] is not None}
     extra = json.loads(row["extra"] or "{}")
     if row["cost_micros"] is not None and "cost_usd" not in extra:
-        found["cost_usd"] = row["cost_micros"] / 1_000_000
+        killed = row["tokens_estimated"] and row["attempts"] > 1
+        found["cost_usd, at least" if killed else "cost_usd"] = row["cost_micros"] / 1_000_000
     return {**found, **extra}
 
 
@@ -203,7 +204,7 @@ def trials(
     counts = run.card.counts
     notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
     if failed and counts.excluded:
-        many = "1 excluded trial is" if counts.excluded == 1 else f"{counts.excluded} excluded trials are"
+        many = f"{counted(counts.excluded, 'excluded trial')} {'is' if counts.excluded == 1 else 'are'}"
         notes.append(f"{many} no failure of the agent's and not among them; for example: {_excluded(run)}")
     if reason and not found:
         stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.cases import Expect
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.transcripts import Observation, Status
 from agentbench_lab.values import NotJson, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
@@ -301,7 +301,7 @@ class Toolbox:
             return self._control(name, input)
         if self._limit is not None and len(self._rows) >= self._limit:
             self.spent = True
-            raise BudgetSpent(f"the limit of {self._limit} tool calls is used up")
+            raise BudgetSpent(f"the limit of {counted(self._limit, 'tool call')} is used up")
         arguments = {} if input is None else input
         try:
             row, value = self._run(name, arguments)

@@ -229,6 +229,51 @@ def test_the_baseline_is_a_scaffold_of_the_same_driver_or_one_arm() -> None:
     )
 
 
+def test_without_a_name_the_baseline_is_once_or_the_first_scaffold_of_a_driver_that_has_several() -> None:
+    none = arms({"linear": ["1"], "fan_out_4": ["0"]})
+    assert metrics.default_baseline(none) == "linear"
+    assert whole(metrics.ablation(none), "fan_out_4")["baseline"] == "d + linear"
+    assert metrics.where_it_pays(none)["baseline"].to_list() == ["d + linear"]
+    assert metrics.default_baseline(arms({"linear": ["1"], "once": ["0"]})) == "once"
+    # a driver that has once alone says nothing of those under several
+    other = arms({"once": ["1"]}).with_columns(pl.lit("e").alias("driver"))
+    assert metrics.default_baseline(pl.concat([other, none])) == "linear"
+    alone = arms({"linear": ["1"]})
+    assert metrics.default_baseline(alone) is None
+    assert metrics.ablation(alone)["is_baseline"].all()
+    with pytest.raises(LabError, match=r"-p baseline 'd \+ linear'\); there is d \+ linear, e \+ linear$"):
+        metrics.ablation(pl.concat([alone, alone.with_columns(pl.lit("e").alias("driver"))]))
+
+
+def killed(trials: pl.DataFrame, *scaffolds: str) -> pl.DataFrame:
+    """The trials, the first of each of these arms killed once, and gone on with."""
+    hit = pl.col("scaffold").is_in(scaffolds) & (pl.col("case_id") == "c0") & (pl.col("trial") == 1)
+    return trials.with_columns(tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32))
+
+
+def test_a_lower_bound_of_a_cost_leaves_the_ratio_open_at_that_end() -> None:
+    """An arm at a third of the price: cheaper and no worse; with one killed trial nothing can be called cheaper."""
+    cheap = arms({"once": ["11"] * 200, "durable:once": ["11"] * 200}, {"once": 300, "durable:once": 100})
+    assert whole(metrics.ablation(cheap), "durable:once")["verdict"] == "cheaper, no worse"
+    row = whole(metrics.ablation(killed(cheap, "durable:once")), "durable:once")
+    assert (row["floors"], row["attempts"], row["of"]) == (1, 401, 400)
+    assert row["cost_ratio"] == pytest.approx(1 / 3) and row["cost_ratio_low"] > 0.3
+    assert (row["cost_ratio_high"], row["verdict"], row["needed"]) == (None, "undecided", None)
+    assert row["reason"] == "the cost of 1 of 400 trials is a lower bound: an attempt was killed (the arm)"
+    # what is dearer at least is dearer
+    dear = arms({"once": ["11"] * 200, "durable:once": ["11"] * 200}, {"once": 100, "durable:once": 300})
+    assert (
+        whole(metrics.ablation(killed(dear, "durable:once")), "durable:once")["verdict"]
+        == "costs without gain"
+    )
+    # the other way round it has no lower end, and on both sides there is no ratio
+    mirror = killed(dear, "durable:once")
+    once = whole(metrics.ablation(mirror, baseline="durable:once"), "once")
+    assert (once["cost_ratio_low"], once["verdict"]) == (0.0, "cheaper, no worse")
+    both = whole(metrics.ablation(killed(dear, "once", "durable:once")), "durable:once")
+    assert (both["cost_ratio"], both["verdict"]) == (None, "undecided")
+
+
 def test_a_mistake_is_one_line_with_the_nearest_right_thing() -> None:
     trials = arms(EVERY)
     with pytest.raises(LabError, match=r"no arm has the scaffold 'onec'.*once"):

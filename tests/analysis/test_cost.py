@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentbench_lab import charts, tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.ratios import ALIKE, ONE_CASE, RESAMPLES
 from agentbench_lab.analysis.prices import Prices, Rates
@@ -40,6 +41,63 @@ def row(found: pl.DataFrame, metric: str, arm: str = "a") -> dict[str, Any]:
 def numbers(found: pl.DataFrame, metric: str, arm: str = "a") -> tuple[Any, ...]:
     each = row(found, metric, arm)
     return each["total"], each["estimate"], each["n"], each["of"], each["solved"], each["lower_bound"]
+
+
+# ---- lower bounds ----------------------------------------------------------------------------------------------
+
+
+def killed(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Trials of which those marked `killed` were killed once and went on."""
+    marks = [bool(each.pop("killed", False)) for each in rows]
+    return trials(*rows).with_columns(
+        pl.Series("tokens_estimated", marks), pl.Series("attempts", [1 + mark for mark in marks], pl.Int32)
+    )
+
+
+def test_what_was_lost_with_a_killed_attempt_makes_a_lower_bound() -> None:
+    """8 dollars at least, 4 for each solved; the mean and the share on failures are those of the two whole trials."""
+    found = metrics.cost(
+        killed(
+            trial("c1", True, 1_000_000, tokens_output=10, tool_calls=1),
+            trial("c2", False, 3_000_000, tokens_output=30, tool_calls=1),
+            {**trial("c3", True, 4_000_000, tokens_output=50, tool_calls=7), "killed": True},
+        )
+    )
+    assert numbers(found, "spent") == (8.0, 8.0, 2, 3, 2, True)
+    assert numbers(found, "per_trial") == (8.0, 2.0, 2, 3, 2, True)
+    assert numbers(found, "per_solved") == (8.0, 4.0, 2, 3, 2, True)
+    assert row(found, "failures")["estimate"] == 0.75
+    assert numbers(found, "tokens_output") == (90.0, 20.0, 2, 3, 2, True)
+    assert numbers(found, "tool_calls") == (9.0, 3.0, 3, 3, 2, False)
+    assert row(found, "spent")["floors"] == 1
+    assert (
+        row(found, "spent")["reason"] == "the cost of 1 of 3 trials is a lower bound: an attempt was killed"
+    )
+    assert row(found, "per_solved")["low"] is None
+    table = tables.cost(found)
+    assert table.rows[0][:4] == ["a", "≥ $8.00 2/3", "$2.00 [1.00, 3.00] 2/3", "≥ $4.00 2/3"]
+    assert table.rows[0][5:] == ["2", "2/3"]
+    assert (
+        charts.cost(found).to_dict()["title"]["text"][0].startswith("What a solved trial costs is not known")
+    )
+    place = metrics.frontier(
+        killed({**trial("c1", True, 4), "killed": True}, trial("c2", True, 4))
+    ).to_dicts()[0]
+    assert (place["lower_bound"], place["on_frontier"], place["n"]) == (True, None, 1)
+
+
+def test_one_killed_trial_has_a_floor_and_no_mean() -> None:
+    found = metrics.cost(killed({**trial("c1", True, 4_000_000), "killed": True}))
+    assert numbers(found, "spent") == (4.0, 4.0, 0, 1, 1, True)
+    assert numbers(found, "per_solved")[1] == 4.0
+    assert row(found, "per_trial")["estimate"] is None
+    assert "≥ $4.00" in str(tables.cost(found))
+
+
+def test_an_estimate_of_one_attempt_is_no_lower_bound() -> None:
+    """Of some drivers the kinds of tokens are an estimate, and nothing of them is lost."""
+    found = metrics.cost(trials(trial("c1", True, 4)).with_columns(tokens_estimated=True, attempts=1))
+    assert not found["lower_bound"].any()
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------

@@ -190,6 +190,18 @@ def test_every_kind_of_file_gives_the_same(tmp_path: Path, kind: str) -> None:
         same(metrics.summary(str(path)), slowly(trials))
 
 
+def test_a_cost_of_which_a_part_was_lost_is_a_lower_bound() -> None:
+    costly = HAND.filter(pl.col("cost_micros").is_not_null())
+    marks = pl.Series("tokens_estimated", [n == 0 for n in range(costly.height)])
+    before, after = metrics.summary(costly), metrics.summary(costly.with_columns(marks))
+    hit = costly.row(0, named=True)["driver"]
+    assert after["cost_per_solved"].equals(before["cost_per_solved"])
+    assert (
+        after.filter(driver=hit)["lower_bound"].all() and not before.filter(driver=hit)["lower_bound"].any()
+    )
+    assert after.filter(pl.col("driver") != hit).equals(before.filter(pl.col("driver") != hit))
+
+
 def test_a_real_run(tmp_path: Path) -> None:
     """From its table, and from the Parquet file it leaves."""
     run = evaluate(write_suite(tmp_path), [knows, "stub"], trials=2, out=tmp_path / "run")

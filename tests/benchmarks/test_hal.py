@@ -205,7 +205,7 @@ def test_prompt_variations_are_trials(tmp_path: Path) -> None:
         ("a", 3, True, None),
         ("b", 1, True, 4.0),
     ]
-    assert notes(run) == ("1 tasks have several results (prompt variations): each is a trial.",)
+    assert notes(run) == ("With several results (prompt variations), each a trial: 1 task.",)
 
 
 def test_an_accuracy_over_all_tasks_does_not_follow(tmp_path: Path) -> None:

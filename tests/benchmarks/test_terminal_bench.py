@@ -223,7 +223,7 @@ def test_a_nested_second_copy_is_left_out_aloud(tmp_path: Path) -> None:
 def test_runs_that_share_trials_and_are_no_copies_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "one", [result("a", "x", True)])
     write_run(tmp_path / "two", [result("a", "x", True), result("b", "x", True)])
-    with pytest.raises(LabError, match=r"shares 1 trials with one/results.json, and is no copy of it"):
+    with pytest.raises(LabError, match=r"shares 1 trial with one/results.json, and is no copy of it"):
         load_results("terminal-bench", tmp_path)
 
 
@@ -273,7 +273,7 @@ def test_folders_without_a_run(tmp_path: Path) -> None:
         load_results("terminal-bench", tmp_path)
     folder = write_run(tmp_path / "one", [result("a", "x", True)])
     (folder / "results.json").unlink()
-    with pytest.raises(LabError, match="1 trials have one, their run has none"):
+    with pytest.raises(LabError, match="1 trial has one, their run has none"):
         load_results("terminal-bench", tmp_path)
 
 

@@ -229,7 +229,7 @@ MOODS: dict[str, tuple[str, str]] = {
     "floods stderr": ("correct_calls", ""),
     "never": ("timeout", "out of time after 0.8 s"),
     "spends": ("budget", "the limit of 100 tokens is used up (120 used)"),
-    "too many calls": ("budget", "the limit of 2500 tool calls is used up"),
+    "too many calls": ("budget", "the limit of 2,500 tool calls is used up"),
 }  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def test_what_it_says_beside_its_messages_is_kept_with_the_trial(tmp_path: Path)
     suite = write_suite(tmp_path, some(0)[:1])
     (noisy,) = evaluate(suite, moody("chatter"), save_run=False).transcripts.to_pylist()
     assert noisy["stdout"] == 'Loading model...\n[1, 2]\n"text"\n{"level": "info"}\n'
-    assert "4 lines on stdout that are no message were skipped" in noisy["notes"]
+    assert "skipped, since no message: 4 lines on stdout" in noisy["notes"]
     (crashed,) = evaluate(suite, moody("crash"), save_run=False).transcripts.to_pylist()
     assert crashed["stderr"].startswith("Traceback\nValueError")
     assert "exit 3; its last words: ValueError: no" in str(crashed["notes"])

@@ -104,7 +104,7 @@ def test_a_value_written_as_text_passes_where_the_truth_has_text() -> None:
 
 def test_names_and_counts() -> None:
     checker = Checker(truth())
-    assert checker.wrong([]) == "count: 0 calls where 1 are expected"
+    assert checker.wrong([]) == "count: 0 calls where 1 is expected"
     assert checker.wrong([Call("audio_resample", RIGHT)]) == "name: audio_resample instead of audio.resample"
     assert Checker(truth(), underscores=True).wrong([Call("audio_resample", RIGHT)]) is None
 
@@ -182,4 +182,4 @@ def test_the_mode_is_named_in_the_verdict_and_on_the_card() -> None:
     )
     assert run.card.options["mode"] == "bfcl"
     idle = evaluate(Suite("s", (case,), "d"), "refuse_all", save_run=False).product[0].verdict
-    assert (idle.outcome, idle.checks[0].detail) == ("over_refusal", "count: 0 calls where 1 are expected")
+    assert (idle.outcome, idle.checks[0].detail) == ("over_refusal", "count: 0 calls where 1 is expected")

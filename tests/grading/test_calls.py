@@ -125,7 +125,6 @@ def test_calls_are_compared_position_by_position() -> None:
     assert mismatch([one, two], [call("b"), call("a", x=1)]) == "call 1: b instead of a"
     assert mismatch([one, two], [call("a", x=1), call("c")]) == "call 2: c instead of b"
     assert (
-        mismatch([one], [call("a", x=1), call("b")])
-        == "2 calls where 1 are expected: a(x=1) → b() for a(x=1)"
+        mismatch([one], [call("a", x=1), call("b")]) == "2 calls where 1 is expected: a(x=1) → b() for a(x=1)"
     )
-    assert mismatch([one], []) == "0 calls where 1 are expected: no call for a(x=1)"
+    assert mismatch([one], []) == "0 calls where 1 is expected: no call for a(x=1)"

@@ -65,7 +65,7 @@ def test_more_than_is_kept_is_judged_by_its_digest() -> None:
         == f"differs between the first {half} and the last {half} bytes"
     )
     assert difference(b"z" + long[1:], blob(long)) == "line 1 is 'y'; expected 'z'"
-    assert difference(long + b"z", blob(long)) == f"{2 * KEPT} bytes where {2 * KEPT + 1} are expected"
+    assert difference(long + b"z", blob(long)) == f"{2 * KEPT:,} bytes where {2 * KEPT + 1:,} are expected"
 
 
 HALF = KEPT // 2
@@ -107,7 +107,7 @@ def test_of_output_that_was_thrown_away_nothing_is_proven() -> None:
     told = f"cannot be proven: cut to the first {HALF} and the last {HALF} of 2000000 bytes, and those are as expected"
     assert difference(whole, lost) == told
     assert difference(whole[:-1] + b"z", lost) == f"differs in the last {HALF} of its 2000000 bytes"
-    assert difference(whole + b"y", lost) == "2000000 bytes where 2000001 are expected"
+    assert difference(whole + b"y", lost) == "2,000,000 bytes where 2,000,001 are expected"
     # nothing was lost between the two: they are all there is
     assert blob(b"a" * 10, 15, b"b" * 5) == blob(b"a" * 10 + b"b" * 5)
 

@@ -69,7 +69,7 @@ def test_b03_a_wrong_world_is_not_saved_by_a_number_in_the_answer() -> None:
         ([], [], []),
         ([1, {"a": 1}], [1, {"a": 1, "z": 0}], []),
         ([1, 2], [2, 1], ["p.0: expected 1, got 2", "p.1: expected 2, got 1"]),
-        ([1], [1, 1], ["p: expected 1 entries, got 2: [1,1]"]),
+        ([1], [1, 1], ["p: expected 1 entry, got 2: [1,1]"]),
         ([], {}, ["p: expected [], got {} (an object, not a list)"]),
         ({"value": 27.99, "tol": 0.01}, 28.0, []),
         ({"value": 27.99, "tol": 0.01}, 28.001, ["p: expected 27.99 within 0.01, got 28.001"]),

@@ -210,12 +210,12 @@ SAID: list[tuple[Case, Sequence[Call], dict[str, Any], str, str]] = [
     (LOOK, [ELM], {"calls": [ELM]}, "calls", 'call 1: look: value: what: expected "oak", got "elm"'),
     (LOOK, [], {"refused": True, "notes": ["no tree named"]}, "calls", "refused (no tree named); expected look(what='oak')"),
     (LOOK, [], {}, "calls", "no call; expected look(what='oak')"),
-    (TWO, [OAK], {"calls": [OAK]}, "calls", "1 calls where 2 are expected: look(what='oak') for look(what='oak') → look(what='elm')"),
+    (TWO, [OAK], {"calls": [OAK]}, "calls", "1 call where 2 are expected: look(what='oak') for look(what='oak') → look(what='elm')"),
     (REFUSE, [OAK], {"calls": [OAK]}, "refuse", "expected a refusal, got look(what='oak')"),
     (GOAL, [], {"inferred_goal": "cap:near"}, "goal", "named cap:near; the trace fits goal:walk"),
     (AMBIGUOUS, [], {"refused": True, "ambiguous_goals": ["cap:near"]}, "refuse", "named {cap:near}; tied are {cap:near, goal:walk}"),
     (RECOVER, [ASH], {"calls": [ASH]}, "recovery", "near was not tried"),
-    (RECOVER, [NEAR_OAK, ASH], {"calls": [NEAR_OAK, ASH]}, "recovery", "near came back with 1 entries"),
+    (RECOVER, [NEAR_OAK, ASH], {"calls": [NEAR_OAK, ASH]}, "recovery", "near came back with 1 entry"),
     (RECOVER, [NEAR_ASH], {"calls": [NEAR_ASH]}, "recovery", "look does not follow near"),
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
+from agentbench_lab.cli.common import _ablation_json
 from agentbench_lab.errors import LabError
 from agentbench_lab.reports import publish, run_notebook, runs_of
 from agentbench_lab.reports.display import CHART_MIME
@@ -50,6 +51,16 @@ def test_a_run_that_is_there_is_read_and_a_wrong_baseline_is_refused(tmp_path: P
     )
     with pytest.raises((LabError, PapermillExecutionError), match="no arm has the scaffold 'linear'"):
         run_notebook(NOTEBOOK, tmp_path / "failed.ipynb", given | {"baseline": "linear"})
+
+
+@pytest.mark.long
+def test_a_run_without_once_has_the_baseline_that_the_command_prints(tmp_path: Path) -> None:
+    finished = evaluate(
+        "wide", "simulated", scaffolds=["linear", "fan_out_2"], only="wide-0*", trials=2, out=tmp_path / "run"
+    )
+    executed = run_notebook(NOTEBOOK, tmp_path / "out.ipynb", {"run": str(tmp_path / "run")})
+    assert "fan_out_2 against linear" in publish(executed, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert _ablation_json(finished, None)["ablation"][0]["baseline"] == "simulated + linear"
 
 
 @pytest.mark.long

@@ -296,7 +296,7 @@ def test_a_recording_that_was_cut_anywhere_can_be_read(tmp_path: Path) -> None:
     evaluate(suite, "tests.doing:knows", record=tape, save_run=False)
     run = evaluate(suite, f"replay:{tape}", save_run=False)
     assert run.card.counts.judged == 2
-    assert "1 damaged lines" in run.card.arms[0].banner
+    assert "left out: 1 damaged line of the recording" in run.card.arms[0].banner
 
 
 def test_of_two_recordings_of_a_trial_the_later_one_holds(tmp_path: Path) -> None:

@@ -452,7 +452,7 @@ def test_the_limit_of_calls_and_the_end_of_a_trial_are_told(bridge: HttpBridge) 
 
     found = asyncio.run(talk(address, work))
     assert [one.is_error for one in found] == [False, True, True]
-    assert found[1].content[0].text == "the limit of 1 tool calls is used up"
+    assert found[1].content[0].text == "the limit of 1 tool call is used up"
     assert found[2].content[0].text == "the trial is over"
     assert made.spent
 

@@ -4,6 +4,7 @@ from agentbench_lab.analysis.metrics.ablating import ablation as ablation
 from agentbench_lab.analysis.metrics.ablating import where_it_pays as where_it_pays
 from agentbench_lab.analysis.metrics.arms import ARM as ARM
 from agentbench_lab.analysis.metrics.arms import frame as frame
+from agentbench_lab.analysis.metrics.durability import durability as durability
 from agentbench_lab.analysis.metrics.endings import STOPS as STOPS
 from agentbench_lab.analysis.metrics.endings import TROUBLED as TROUBLED
 from agentbench_lab.analysis.metrics.endings import class_shares as class_shares
@@ -16,6 +17,7 @@ from agentbench_lab.analysis.metrics.marks import ALL as ALL
 from agentbench_lab.analysis.metrics.marks import MARKS as MARKS
 from agentbench_lab.analysis.metrics.marks import gate as gate
 from agentbench_lab.analysis.metrics.marks import ladder as ladder
+from agentbench_lab.analysis.metrics.pairing import default_baseline as default_baseline
 from agentbench_lab.analysis.metrics.pareto import frontier as frontier
 from agentbench_lab.analysis.metrics.repeats import crossings as crossings
 from agentbench_lab.analysis.metrics.repeats import histogram as histogram

@@ -29,7 +29,8 @@ from agentbench_lab.analysis.metrics.ratios import (
     resamples_for,
     said,
 )
-from agentbench_lab.analysis.metrics.spending import MICROS, with_costs
+from agentbench_lab.analysis.metrics.spending import MICROS, floor_said, unknown_said, with_costs
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.metrics.verdicts import (
     COST_MARGIN,
     DOMINATES,
@@ -68,8 +69,9 @@ _ABLATION: dict[str, Any] = {
     "width": pl.Int64,
     "group": pl.String,
     **dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"), _F),
-    **dict.fromkeys(("n", "of", "asked"), pl.Int64),
+    **dict.fromkeys(("n", "of", "asked", "attempts"), pl.Int64),
     "cost_unit": pl.String,
+    "floors": pl.Int64,
     **dict.fromkeys(("cost", "cost_low", "cost_high"), _F),
     **dict.fromkeys(("cases", "trials", "baseline_trials"), pl.Int64),
     **dict.fromkeys(("paired", "paired_baseline", "difference", "difference_low", "difference_high"), _F),
@@ -79,6 +81,7 @@ _ABLATION: dict[str, Any] = {
     "unpaired": pl.List(pl.String),
     **dict.fromkeys(("unsafe", "baseline_unsafe"), pl.Int64),
     **dict.fromkeys(("margin", "cost_margin"), _F),
+    **USERS,
     **dict.fromkeys(("estimator", "reason"), pl.String),
 }
 _WHERE: dict[str, Any] = {
@@ -110,7 +113,7 @@ def ablation(
     trials: pa.Table | pl.DataFrame,
     prices: Prices | None = None,
     *,
-    baseline: str = "once",
+    baseline: str = "",
     by: Sequence[str] = ("width",),
     margin: float = MARGIN,
     cost_margin: float = COST_MARGIN,
@@ -121,8 +124,8 @@ def ablation(
     """Each arm against a baseline, paired over cases: what it gains, what that costs, and what it comes to.
 
     `baseline` names a scaffold: each arm is set against the arm of the same driver and model with that scaffold. It may
-    also name one arm (driver + model + scaffold, as far as it has them), against which all others are set then. One row an arm over
-    all its cases (`over` is `all`), then one for each value of what `by` names: `width` (parts of a task), `group`.
+    also name one arm (driver + model + scaffold, as far as it has them), against which all others are set then. Without one it is
+    `default_baseline`: `once`, or the first scaffold of a driver that ran under several. One row an arm over all its cases (`over` is `all`), then one for each value of what `by` names: `width` (parts of a task), `group`.
     The baseline has its rows too, without verdict, so that its curve can be drawn.
 
     `accuracy` is `n` solved of `of` judged trials of the arm's own (`asked` counts the excluded ones too), `cost` its mean by judged
@@ -131,21 +134,29 @@ def ablation(
     cases of the difference of rates, arm less baseline (`stats.difference_over_cases`); `cost_ratio` is the sum over cases of the
     mean cost of a trial, arm to baseline (`stats.log_ratio_over_cases`). Cost is dollars where more arms know the cost of
     all their judged trials than know all tokens, or as many; else tokens, all kinds added up: `cost_unit` says which, for all rows.
-    An arm that does not know it of every judged trial has null there, never 0.
+    An arm that does not know it of every judged trial has null there, never 0. Of `floors` trials only a lower bound is
+    known, since an attempt was killed: the interval of the ratio then has no upper end (null), or where they are the baseline's,
+    no lower one (0), and where they are on both sides there is no ratio. `attempts` are those of the judged trials.
 
     `verdict` is one of `verdicts.VERDICTS` by the intervals (`verdicts.verdict`). Where it is `undecided`, `needed` is about how
     many more cases would decide it with a chance of 80 %, were the means and variances seen the true ones; null where no number of
     cases would. Verdicts are not corrected for their number. `unsafe` counts unsafe outcomes on the paired cases;
-    no verdict makes up for them. Raises LabError for a baseline that is not there, an unknown `by`, margins out of range.
+    no verdict makes up for them. Costs are the agent's; what simulated users used is told apart, in the rows over all
+    cases (`users.left_aside`). Raises LabError for a baseline that is not there or has to be named, an unknown `by`, margins out of range.
     """
     for each in by:
         if each not in OVERS[1:]:
             raise LabError(f"by {each!r}: {' or '.join(OVERS[1:])}{did_you_mean(each, OVERS[1:])}")
     asked = _asked(margin, cost_margin, seed, resamples, level)
-    counted, unit = count_cases(with_costs(trials, prices))
+    table = with_costs(trials, prices)
+    counted, unit = count_cases(table)
     if counted.is_empty():
         return pl.DataFrame(schema=_ABLATION)
-    return _ablated(counted, unit, baselines(counted, baseline), by, asked)
+    rows = _ablated(counted, unit, baselines(counted, baseline), by, asked)
+    users = left_aside(table)
+    for row in rows:
+        row |= users.get(arm_of(row), {}) if row["over"] == "all" else {}
+    return pl.DataFrame(rows, schema=_ABLATION)
 
 
 def _asked(margin: float, cost_margin: float, seed: int, resamples: int, level: float) -> _Asked:
@@ -157,7 +168,7 @@ def _asked(margin: float, cost_margin: float, seed: int, resamples: int, level: 
 
 def _ablated(
     counted: pl.DataFrame, unit: str | None, against: Against, by: Sequence[str], asked: _Asked
-) -> pl.DataFrame:
+) -> list[dict[str, Any]]:
     """The rows of an `ablation`, from counted cases and the baseline of each arm."""
     rows = []
     for over, value, part in parted(counted, by):
@@ -167,14 +178,14 @@ def _ablated(
     rows.sort(
         key=lambda row: (order[arm_of(row)], places[row["over"]])
     )  # stable: widths and groups keep their order
-    return pl.DataFrame(rows, schema=_ABLATION)
+    return rows
 
 
 def where_it_pays(
     trials: pa.Table | pl.DataFrame,
     prices: Prices | None = None,
     *,
-    baseline: str = "once",
+    baseline: str = "",
     margin: float = MARGIN,
     cost_margin: float = COST_MARGIN,
     seed: int = 0,
@@ -194,7 +205,7 @@ def where_it_pays(
     if counted.is_empty():
         return pl.DataFrame(schema=_WHERE)
     against = baselines(counted, baseline)
-    found = _ablated(counted, unit, against, ("width",), asked)
+    found = pl.DataFrame(_ablated(counted, unit, against, ("width",), asked), schema=_ABLATION)
     rows = []
     for row in found.filter((pl.col("over") == "all") & ~pl.col("is_baseline")).iter_rows(named=True):
         arm = arm_of(row)
@@ -253,6 +264,7 @@ def _rows(
             "baseline": None if base is None else full_name(*base), "is_baseline": base == arm,
             "accuracy": share.estimate, "accuracy_low": share.low, "accuracy_high": share.high,
             "n": int(cases["solved"].sum()), "of": int(cases["judged"].sum()), "asked": int(cases["asked"].sum()),
+            "attempts": int(cases["attempts"].sum()), "floors": int(cases["floors"].sum()),
             "cost_unit": unit, "margin": asked.margin, "cost_margin": asked.cost_margin,
         }  # fmt: skip
         if whole:
@@ -266,7 +278,12 @@ def _rows(
                 "reason": "its driver has no arm of the baseline",
             }
         elif base == arm:
-            row |= {"reason": None if whole else _unknown(unit, cases)}
+            row |= {
+                "reason": said(
+                    None if whole else unknown_said(unit, int(cases["cost_n"].sum()), row["of"]),
+                    _floors(unit, row["floors"], row["of"]),
+                )
+            }
         else:
             row |= _against_baseline(part, arm, base, unit, asked)
         rows.append(row)
@@ -322,18 +339,29 @@ def _cost_ratio(
 ) -> tuple[Ends | None, str | None]:
     """The logarithm of the ratio of costs over paired cases, or why it is not known."""
     arm, base = (
-        _unknown(unit, pairs.select(judged=f"judged{side}", cost_n=f"cost_n{side}")) for side in ("", "_b")
+        unknown_said(unit, *(int(pairs[f"{name}{side}"].sum()) for name in ("cost_n", "judged")))
+        for side in ("", "_b")
     )
     if arm or base:
         both = f"{arm} on either side" if arm == base else None
         return None, both or said(arm and f"{arm} of the arm", base and f"{base} of the baseline")
     x, y = ((pairs[f"cost{side}"] / pairs[f"cost_n{side}"]).to_numpy() for side in ("", "_b"))
+    mine, other = (
+        _floors(unit, int(pairs[f"floors{side}"].sum()), int(pairs[f"judged{side}"].sum()))
+        for side in ("", "_b")
+    )
+    why = said(mine and f"{mine} (the arm)", other and f"{other} (the baseline)")
     if not x.any() and not y.any():
-        return Ends(0.0, 0.0, 0.0), "both cost nothing"
+        return (None, why) if why else (Ends(0.0, 0.0, 0.0), "both cost nothing")
     if pairs.height < 2:
         return None, "one case gives no interval of the ratio of costs"
     found = log_ratio_over_cases(x, y, **draws)
-    return found, None if y.any() else "the baseline costs nothing: no ratio"
+    if found is None or (mine and other):
+        return None, why
+    low, high = -math.inf if other else found.low, math.inf if mine else found.high
+    return Ends(found.estimate, low, high), said(
+        None if y.any() else "the baseline costs nothing: no ratio", why
+    )
 
 
 def _trials(pairs: pl.DataFrame) -> float:
@@ -342,18 +370,9 @@ def _trials(pairs: pl.DataFrame) -> float:
     return pairs.height / float((1 / fewer).sum())
 
 
-def _unknown(unit: str | None, cases: pl.DataFrame) -> str | None:
-    n, of = int(cases["cost_n"].sum()), int(cases["judged"].sum())
-    if n == of:
-        return None
-    what = (
-        "the cost is not"
-        if unit == "usd"
-        else "the number of tokens is not"
-        if unit
-        else "neither cost nor tokens is"
-    )
-    return f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
+def _floors(unit: str | None, floors: int, of: int) -> str | None:
+    """Of how many judged trials only a lower bound of the cost is known."""
+    return floor_said("the cost" if unit == "usd" else "the number of tokens", floors, of)
 
 
 def _enough(pairs: pl.DataFrame, gain: Ends, logs: Ends | None, asked: _Asked) -> int | None:
@@ -370,7 +389,10 @@ def _enough(pairs: pl.DataFrame, gain: Ends, logs: Ends | None, asked: _Asked) -
     def decided(cases: int) -> bool:
         half = adjusted_half(variance, cases, gain.estimate, z, trials)
         spread = z * error / math.sqrt(cases)
-        ratio = None if logs is None else (logs.estimate - spread, logs.estimate + spread)
+        ratio = None
+        if logs is not None:  # an end that is open stays open
+            low, high = logs.estimate - spread, logs.estimate + spread
+            ratio = (-math.inf if logs.low == -math.inf else low, math.inf if logs.high == math.inf else high)
         ends = (gain.estimate - half, gain.estimate + half)
         return verdict_by_logs(ends, ratio, asked.margin, asked.cost_margin) != UNDECIDED
 

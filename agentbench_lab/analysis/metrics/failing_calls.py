@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
-from agentbench_lab.analysis.metrics.ratios import RESAMPLES, Ratio, all_ratios, said, some_of, sums_by_case
+from agentbench_lab.analysis.metrics.ratios import RESAMPLES, Ratio, all_ratios, said, sums_by_case
+from agentbench_lab.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,8 +117,8 @@ def _missing(whole: dict[str, int], of: int, unknown: bool) -> str | None:
         return "the source does not tell the kinds of errors apart"
     if not of:
         if reported:
-            return f"nothing is known of {some_of(reported, 'call')}"
+            return f"nothing is known of {counted(reported, 'call')}"
         return "the source does not tell of calls" if whole["silent"] else "no call was made"
     if of < reported:
         return f"nothing is known of {reported - of} of {reported} calls"
-    return f"{some_of(whole['silent'], 'trial')} tell of no calls" if whole["silent"] else None
+    return f"{counted(whole['silent'], 'trial')} tell of no calls" if whole["silent"] else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from agentbench_lab.analysis.metrics.arms import ARM, full_name
-from agentbench_lab.analysis.metrics.ratios import some_of
-from agentbench_lab.errors import LabError, did_you_mean
+from agentbench_lab.analysis.metrics.arms import ARM, frame, full_name
+from agentbench_lab.analysis.metrics.spending import only_a_floor
+from agentbench_lab.errors import LabError, counted, did_you_mean
 from agentbench_lab.ladder import in_order
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OVERS = ("all", "width", "group")
 """What a row of `ablation` may be over: all cases, those of one width, those of one group."""
@@ -18,9 +22,11 @@ TOKENS = ("tokens_fresh_input", "tokens_cache_read", "tokens_cache_write", "toke
 
 
 def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
-    """A row an arm and case (solved, judged, asked, unsafe, cost in whole units, cost_n), and what cost is counted in."""
+    """A row an arm and case (solved, judged, asked, unsafe, attempts, cost in whole units, cost_n, floors), and what cost is
+    counted in. Of the `cost_n` trials that say it, `floors` say a lower bound (`spending.only_a_floor`)."""
     judged = pl.col("excluded").is_null() & pl.col("solved").is_not_null()
     tokens = pl.sum_horizontal(*TOKENS, ignore_nulls=False)
+    floor = only_a_floor(table)
     unsafe = pl.col("outcome_class") == "unsafe" if "outcome_class" in table.columns else pl.lit(False)
     cases = table.group_by(*ARM, "suite", "case_id").agg(
         pl.col("evidence").unique().sort().str.join(", "),
@@ -32,12 +38,18 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
         judged.sum().cast(pl.Int64).alias("judged"),
         pl.len().cast(pl.Int64).alias("asked"),
         (judged & unsafe).sum().cast(pl.Int64).alias("unsafe"),
+        (pl.col("attempts") if "attempts" in table.columns else pl.lit(1, pl.Int64))
+        .filter(judged)
+        .sum()
+        .cast(pl.Int64)
+        .alias("attempts"),
         *(
             each
             for name, column in (("usd", pl.col("cost_micros")), ("tokens", tokens))
             for each in (
                 column.filter(judged).sum().cast(pl.Int64).alias(name),
                 column.filter(judged).count().cast(pl.Int64).alias(f"{name}_n"),
+                (judged & floor & column.is_not_null()).sum().cast(pl.Int64).alias(f"{name}_floors"),
             )
         ),
     )
@@ -48,12 +60,32 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     some = {unit: int(whole[f"{unit}_n"].sum()) for unit in knows}
     unit = max(knows, key=lambda each: (knows[each], some[each])) if any(some.values()) else None
     used = unit or "tokens"
-    return cases.with_columns(pl.col(used).alias("cost"), pl.col(f"{used}_n").alias("cost_n")), unit
+    of_unit = {"cost": used, "cost_n": f"{used}_n", "floors": f"{used}_floors"}
+    return cases.with_columns(**{name: pl.col(column) for name, column in of_unit.items()}), unit
+
+
+def default_baseline(trials: pa.Table | pl.DataFrame) -> str | None:
+    """The scaffold that the others are set against where none is named: `once` where a driver ran under it and another,
+    else the first of a driver that ran under several; None where no driver did."""
+    by_driver: dict[tuple[Any, ...], list[str]] = {}
+    for *driver, scaffold in frame(trials).select(ARM).unique(maintain_order=True).iter_rows():
+        by_driver.setdefault(tuple(driver), []).append(scaffold)
+    several = [scaffold for scaffolds in by_driver.values() if len(scaffolds) > 1 for scaffold in scaffolds]
+    return "once" if "once" in several else several[0] if several else None
 
 
 def baselines(counted: pl.DataFrame, baseline: str) -> dict[tuple[Any, ...], tuple[Any, ...] | None]:
-    """The arm that each arm is set against, itself where it is a baseline; None where there is none."""
+    """The arm that each arm is set against, itself where it is a baseline; None where there is none.
+
+    An empty `baseline` is the default one; that of one arm is itself."""
     arms = list(counted.select(ARM).unique(maintain_order=True).iter_rows())
+    baseline = baseline or default_baseline(counted) or (arms[0][2] if len(arms) == 1 else "")
+    if not baseline:
+        names = [full_name(*arm) for arm in arms]
+        raise LabError(
+            f"no driver ran under several scaffolds, so none is the one to beat: name one as baseline "
+            f"(in a report -p baseline {shlex.quote(names[0])}); there is {', '.join(names)}"
+        )
     if any(scaffold == baseline for _, _, scaffold in arms):
         return {
             (driver, model, scaffold): (driver, model, baseline)
@@ -97,9 +129,9 @@ def paired(
     """The paired cases of two arms, in the order of their names, with `difference`; and the cases without a counterpart."""
     part = counted if width is None else counted.filter(pl.col("width") == width)
     keys = ["suite", "case_id"]
-    numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n"]
-    mine, other = (of_arm(part, each).select(*keys, *numbers) for each in (arm, base))
-    both = mine.join(other, on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
+    numbers = ["solved", "judged", "asked", "unsafe", "cost", "cost_n", "floors"]
+    mine, other = (of_arm(part, each).select(*keys, "width", *numbers) for each in (arm, base))
+    both = mine.join(other.drop("width"), on=keys, how="full", coalesce=True, suffix="_b").sort(keys)
     several = part["suite"].n_unique() > 1
     judged = (pl.col("judged") > 0) & (pl.col("judged_b") > 0)
     pairs = both.filter(judged).with_columns(
@@ -124,7 +156,7 @@ def _why(row: dict[str, Any]) -> str:
         if asked is None:
             found.append(f"not asked of the {whose}")
         elif not row[name]:
-            found.append(f"all {some_of(asked, 'trial')} of the {whose} excluded")
+            found.append(f"all {counted(asked, 'trial')} of the {whose} excluded")
     return ", ".join(found)
 
 

@@ -17,7 +17,6 @@ from agentbench_lab.analysis.metrics.ratios import (
     knowing,
     resamples_for,
     said,
-    some_of,
     sums_by_case,
 )
 from agentbench_lab.analysis.metrics.spending import (
@@ -28,6 +27,8 @@ from agentbench_lab.analysis.metrics.spending import (
     why_unknown,
     with_costs,
 )
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
+from agentbench_lab.errors import counted
 from agentbench_lab.stats import resample_sums
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _SCHEMA = {
     "membership": pl.Float64,
     "dominated_by": pl.String,
     "lower_bound": pl.Boolean,
+    **USERS,
     "estimator": pl.String,
     "reason": pl.String,
 }
@@ -62,7 +64,7 @@ def frontier(
     better in one.
 
     One row an arm. `accuracy` is `solved` of the `judged` trials, `cost` is the mean over the `n` of the `of` trials
-    that ended whose cost is known, in dollars; both over the arm's own cases, with percentile intervals that resample
+    that ended whose cost is known to its end (`spending.only_a_floor`), in dollars; both over the arm's own cases, with percentile intervals that resample
     whole cases. With n < of the money known is a `lower_bound`, and the mean is that of the trials that say it, which
     may be the cheap ones. Such an arm, like one without either number, is not compared: `on_frontier` is null and
     `reason` says why. `dominated_by` names the most accurate arm of the frontier that beats
@@ -74,7 +76,7 @@ def frontier(
     arms = sums_by_case(table, *money(table))
     pairs = {
         "share": [(c["solved"], c["judged"]) for c in (knowing(c, "judged") for _, c in arms)],
-        "per_trial": [(c["cost"], c["cost_n"]) for c in (knowing(c, "cost_n") for _, c in arms)],
+        "per_trial": [(c["whole"], c["cost_n"]) for c in (knowing(c, "cost_n") for _, c in arms)],
     }
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     accuracy, cost = found["share"], found["per_trial"]
@@ -92,6 +94,7 @@ def frontier(
     common, members = _membership([arms[at][1] for at in compared], seed, resamples)
     member = dict(zip(compared, members, strict=True))
     notes = why_unknown(table)
+    users = left_aside(table)
     rows = []
     for at, (arm, cases) in enumerate(arms):
         whole = wholes[at]
@@ -107,20 +110,24 @@ def frontier(
                 **_ends("cost", cost[at], MICROS),
                 "n": whole["cost_n"],
                 "of": whole["trials"],
+                **users.get(tuple(arm[part] for part in ARM), {}),
                 "solved": whole["solved"],
                 "judged": whole["judged"],
                 "cases": common if mine else None,
                 "on_frontier": at in best if mine else None,
                 "membership": member.get(at),
                 "dominated_by": name,
-                "lower_bound": 0 < whole["cost_n"] < whole["trials"],
+                "lower_bound": whole["cost_n"] + whole["cost_floors"] > 0
+                and whole["cost_n"] < whole["trials"],
                 "estimator": f"accuracy {accuracy[at].estimator}; cost {cost[at].estimator}"
                 + by_what(whole, prices),
                 "reason": said(
                     None if whole["judged"] else "no trial was judged",
                     money_unknown(whole, notes.get(tuple(arm[name] for name in ARM))),
-                    "its place is not known" if 0 < whole["cost_n"] < whole["trials"] else None,
-                    f"{common} of its {some_of(cases.height, 'case')} have a judged trial and a known cost in every arm"
+                    "its place is not known"
+                    if whole["cost_n"] < whole["trials"] and whole["cost_n"] + whole["cost_floors"]
+                    else None,
+                    f"{common} of its {counted(cases.height, 'case')} have a judged trial and a known cost in every arm"
                     if fewer
                     else None,
                     "fewer than 2 common cases give no membership" if mine and member[at] is None else None,
@@ -165,7 +172,7 @@ def _membership(arms: list[pl.DataFrame], seed: int, resamples: int) -> tuple[in
     numbers = [
         cases.join(everywhere, on=ids, how="semi")
         .sort(ids)
-        .select("solved", "judged", "cost", "cost_n")
+        .select("solved", "judged", "whole", "cost_n")
         .to_numpy()
         for cases in known
     ]

@@ -144,8 +144,3 @@ def knowing(cases: pl.DataFrame, name: str) -> pl.DataFrame:
 def said(*reasons: str | None) -> str | None:
     """The reasons that there are, in one text."""
     return "; ".join(reason for reason in reasons if reason) or None
-
-
-def some_of(count: int, what: str) -> str:
-    """`1 trial`, `2 trials`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -13,10 +13,11 @@ from agentbench_lab.analysis.metrics.ratios import (
     all_ratios,
     knowing,
     said,
-    some_of,
     sums_by_case,
 )
+from agentbench_lab.analysis.metrics.users import USERS, left_aside
 from agentbench_lab.analysis.prices import priced
+from agentbench_lab.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +41,9 @@ ENDS = ("estimate", "low", "high")
 _SCHEMA = {
     **dict.fromkeys((*ARM, "evidence", "metric", "unit"), pl.String),
     **dict.fromkeys(("total", "estimate", "low", "high"), pl.Float64),
-    **dict.fromkeys(("n", "of", "solved"), pl.Int64),
+    **dict.fromkeys(("n", "floors", "of", "solved"), pl.Int64),
     "lower_bound": pl.Boolean,
+    **USERS,
     "estimator": pl.String,
     "reason": pl.String,
 }
@@ -63,32 +65,38 @@ def cost(
     of each kind, calls to a model, calls of tools, and seconds by the wall clock (without trials answered from a
     cache, whose times say nothing).
 
-    `n` of the `of` trials that ended are known to have used so much, and `total` is the sum over them. With n < of it
-    is a `lower_bound`, and so are `spent` and `per_solved`; a mean is that of the trials that are known. Unknown is
+    It is the agent's: what simulated users have used is left aside, and `user_cost` (dollars), `user_tokens` and
+    `user_trials` say what that was (`users.left_aside`).
+
+    `n` of the `of` trials that ended are known to have used so much, and `total` is the sum over them and over the
+    `floors`: trials of which only a part is known (`only_a_floor`). With n < of it is a `lower_bound`, and so are `spent`
+    and `per_solved`; a mean is that of the n trials. Unknown is
     never 0: where nothing is known all is null, and `reason` says why. With `prices` a cost that the source does not
     give is worked out from the tokens, see `prices.priced`, and the estimator says so. Intervals are percentile
     intervals of the ratio, resampling whole cases with all their trials (`stats.ratio_over_cases`); a sum has none.
     """
     table = with_costs(trials, prices)
-    arms = sums_by_case(table, *money(table), *_used())
+    arms = sums_by_case(table, *money(table), *_used(table))
     known = [knowing(cases, "cost_n") for _, cases in arms]
     pairs = {
-        "per_trial": [(cases["cost"], cases["cost_n"]) for cases in known],
+        "per_trial": [(cases["whole"], cases["cost_n"]) for cases in known],
         "per_solved": [(cases["cost"], cases["solved"]) for _, cases in arms],
-        "failures": [(cases["lost"], cases["cost"]) for cases in known],
+        "failures": [(cases["lost"], cases["whole"]) for cases in known],
     }
     for name in USED:
         counted = f"{name}_n"
         pairs[name] = [(c[name], c[counted]) for c in (knowing(cases, counted) for _, cases in arms)]
     found = all_ratios(pairs, seed=seed, resamples=resamples, level=level)
     notes = why_unknown(table)
+    users = left_aside(table)
     rows = []
     for at, (arm, cases) in enumerate(arms):
         mine = {name: each[at] for name, each in found.items()}
         whole = cases.sum().row(0, named=True)
-        note = notes.get(tuple(arm[name] for name in ARM))
+        key = tuple(arm[name] for name in ARM)
+        note, aside = notes.get(key), users.get(key, {})
         for row in (*_money_rows(whole, mine, note, by_what(whole, prices)), *_used_rows(whole, mine)):
-            rows.append({**arm, "of": whole["trials"], "solved": whole["solved"], **row})
+            rows.append({**arm, "of": whole["trials"], "solved": whole["solved"], **aside, **row})
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -97,30 +105,52 @@ def with_costs(trials: pa.Table | pl.DataFrame, prices: Prices | None) -> pl.Dat
     return frame(trials) if prices is None else priced(trials, prices)
 
 
+def only_a_floor(table: pl.DataFrame) -> pl.Expr:
+    """Which trials have used at least what they say: an attempt of theirs was killed, with what it had used since its
+    last finished step. Such a trial has several attempts, and its figures are an estimate."""
+    if not {"tokens_estimated", "attempts"} <= set(table.columns):
+        return pl.lit(False)
+    return pl.col("tokens_estimated").fill_null(False) & (pl.col("attempts") > 1)
+
+
 def money(table: pl.DataFrame) -> list[pl.Expr]:
-    """The sums over a case's trials that money is counted from, in micros: cost, cost_n, lost, solved, ..."""
+    """The sums over a case's trials that money is counted from, in micros: `cost` of all, `whole` and `lost` (for nothing)
+    of the `cost_n` trials whose cost is known to its end, the `cost_floors` that are not, how many were solved, ..."""
     kept, told = pl.col("excluded").is_null(), pl.col("solved").is_not_null()
     won = kept & pl.col("solved").fill_null(False)
+    floor = only_a_floor(table)
+    whole = pl.when(~floor).then("cost_micros")
     source = pl.col("cost_source") if "cost_source" in table.columns else pl.lit(None, pl.String)
     return [
         won.sum().alias("solved"),
         (kept & told).sum().alias("judged"),
         (kept & ~told).sum().alias("untold"),
         pl.col("cost_micros").sum().alias("cost"),
-        pl.col("cost_micros").count().alias("cost_n"),
-        pl.col("cost_micros").filter(~won).sum().alias("lost"),
+        whole.sum().alias("whole"),
+        whole.count().alias("cost_n"),
+        (floor & pl.col("cost_micros").is_not_null()).sum().alias("cost_floors"),
+        whole.filter(~won).sum().alias("lost"),
         source.is_in(["priced", "assumed"]).sum().alias("worked"),
         (source == "assumed").sum().alias("assumed"),
         pl.col("cached").sum().alias("cached"),
     ]
 
 
-def _used() -> list[pl.Expr]:
+def _used(table: pl.DataFrame) -> list[pl.Expr]:
     columns = {name: pl.col(name) for name in USED}
     columns["wall_s"] = pl.when(~pl.col("cached")).then("wall_s")
+    floor = only_a_floor(table)
+    # a call that was made stands in the ledger, whatever was killed
+    floors = {name: floor & (name != "tool_calls") & column.is_not_null() for name, column in columns.items()}
     return [
-        *(column.sum().alias(name) for name, column in columns.items()),
-        *(column.count().alias(f"{name}_n") for name, column in columns.items()),
+        each
+        for name, column in columns.items()
+        for each in (
+            column.sum().alias(f"{name}_all"),
+            column.filter(~floors[name]).sum().alias(name),
+            column.filter(~floors[name]).count().alias(f"{name}_n"),
+            floors[name].sum().alias(f"{name}_floors"),
+        )
     ]
 
 
@@ -139,42 +169,60 @@ def by_what(whole: dict[str, Any], prices: Prices | None) -> str:
         return ""
     by = f"by {prices.name} on {prices.on}" if prices is not None else "worked out from tokens"
     how = f", {whole['assumed']} with all input at its price for input_total" if whole["assumed"] else ""
-    return f"; {some_of(whole['worked'], 'cost')} {by}{how}"
+    return f"; {counted(whole['worked'], 'cost')} {by}{how}"
 
 
 def money_unknown(whole: dict[str, Any], note: str | None) -> str | None:
     """Why money is not known of all trials, and whose else is counted."""
-    missing = _unknown("the cost", whole["cost_n"], whole["trials"])
+    missing = _unknown("the cost", whole["cost_n"], whole["cost_floors"], whole["trials"])
     excluded = whole["trials"] - whole["judged"] - whole["untold"]
     return said(
         f"{missing} ({note})" if missing and note else missing,
-        f"of {some_of(whole['assumed'], 'trial')} only the total of the input is known: what was read from a cache "
+        f"of {counted(whole['assumed'], 'trial')} only the total of the input is known: what was read from a cache "
         "is not told apart, and costs here as the prices assume of a total"
         if whole["assumed"]
         else None,
-        f"what {some_of(excluded, 'excluded trial')} cost is counted too"
-        if excluded and whole["cost_n"]
+        f"what {counted(excluded, 'excluded trial')} cost is counted too"
+        if excluded and whole["cost_n"] + whole["cost_floors"]
         else None,
     )
 
 
-def _unknown(what: str, n: int, of: int) -> str | None:
-    if n == of:
-        return None
-    return f"{what} is not known of {f'{of - n} of {of} trials' if n else 'any trial'}"
+def _unknown(what: str, n: int, floors: int, of: int) -> str | None:
+    """`the cost is not known of 2 of 8 trials; the cost of 1 of 8 trials is a lower bound, an attempt was killed`."""
+    gone = of - n - floors
+    return said(
+        f"{what} is not known of {f'{gone} of {of} trials' if n + floors else 'any trial'}" if gone else None,
+        floor_said(what, floors, of),
+    )
+
+
+def unknown_said(unit: str | None, n: int, of: int) -> str | None:
+    """Of how many judged trials the cost is not known, when it is counted in this unit; None where of none."""
+    what = {"usd": "the cost is not", "tokens": "the number of tokens is not"}.get(
+        unit or "", "neither cost nor tokens is"
+    )
+    return None if n == of else f"{what} known of {f'{of - n} of {of} trials' if n else 'any trial'}"
+
+
+def floor_said(what: str, floors: int, of: int) -> str | None:
+    """`the cost of 1 of 8 trials is a lower bound: an attempt was killed`, or nothing."""
+    return f"{what} of {floors} of {of} trials is a lower bound: an attempt was killed" if floors else None
 
 
 def _money_rows(
     whole: dict[str, Any], found: dict[str, Ratio], note: str | None, by: str
 ) -> list[dict[str, Any]]:
-    n, dollars = whole["cost_n"], whole["cost"] / MICROS
-    head = {"unit": "usd", "n": n, "lower_bound": 0 < n < whole["trials"], "total": dollars if n else None}
+    n, floors, dollars = whole["cost_n"], whole["cost_floors"], whole["cost"] / MICROS
+    told = n + floors > 0
+    bound = told and n < whole["trials"]
+    head = {"unit": "usd", "n": n, "floors": floors, "lower_bound": bound, "total": dollars if told else None}
     why = money_unknown(whole, note)
     rows = [
         {
             **head,
             "metric": "spent",
-            "estimate": dollars if n else None,
+            "estimate": dollars if told else None,
             "estimator": f"sum over all trials{by}",
             "reason": why,
         }
@@ -198,10 +246,10 @@ def _money_rows(
 def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
     """The ratio of money as far as it means something, else null with a reason."""
     untold = whole["untold"] if name != "per_trial" else 0
-    if not whole["cost_n"]:
+    if not (whole["cost_n"] or (whole["cost_floors"] and name == "per_solved")):
         why = None  # solved for an unknown cost is not solved for nothing
     elif untold:
-        why = f"whether {some_of(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
+        why = f"whether {counted(untold, 'trial')} {'was' if untold == 1 else 'were'} solved is not known"
     elif ratio.estimate is None:
         why = "no trial was solved" if name == "per_solved" else "nothing was spent"
     elif name == "per_solved" and whole["cost_n"] < whole["trials"]:
@@ -214,20 +262,21 @@ def _told(name: str, ratio: Ratio, whole: dict[str, Any]) -> Ratio:
 def _used_rows(whole: dict[str, Any], found: dict[str, Ratio]) -> list[dict[str, Any]]:
     rows = []
     for name, unit in USED.items():
-        n, each = whole[f"{name}_n"], found[name]
+        n, floors, each = whole[f"{name}_n"], whole[f"{name}_floors"], found[name]
         cached = whole["cached"] if name == "wall_s" else 0
         rows.append(
             {
                 "metric": name,
                 "unit": unit,
-                "total": whole[name] if n else None,
+                "total": whole[f"{name}_all"] if n + floors else None,
                 **{key: getattr(each, key) for key in ENDS},
                 "n": n,
-                "lower_bound": 0 < n < whole["trials"],
+                "floors": floors,
+                "lower_bound": n + floors > 0 and n < whole["trials"],
                 "estimator": each.estimator,
                 "reason": said(
-                    f"{some_of(cached, 'trial')} answered from a cache left out" if cached else None,
-                    _unknown(name, n + cached, whole["trials"]),
+                    f"{counted(cached, 'trial')} answered from a cache left out" if cached else None,
+                    _unknown(name, n + cached, floors, whole["trials"]),
                     each.reason,
                 ),
             }

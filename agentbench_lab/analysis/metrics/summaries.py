@@ -25,7 +25,8 @@ Ints = npt.NDArray[Any]
 Batches = Callable[[], Iterator["pa.RecordBatch"]]
 
 _CASE = ("suite", "case_id")
-_NEEDED = (*ARM, *_CASE, "solved", "excluded", "cost_micros")
+_NEEDED = (*ARM, *_CASE, "solved", "excluded", "cost_micros", "tokens_estimated")
+_MAY_LACK = ("cost_micros", "tokens_estimated")
 _CHUNK = 1 << 16  # rows worked on at a time: they stay in the processor's cache
 _MOST_CELLS = 1 << 26  # arms x cases that are counted in a dense table
 _MOST_CODES = 1 << 24  # combinations of codes that are looked up in a table
@@ -40,7 +41,8 @@ def summary(trials: pa.Table | pl.DataFrame | str | Path) -> pl.DataFrame:
     by the rules of `reliability` (null where a case was not asked so often, or none has so many judged trials);
     `cost_per_solved` in dollars, the spend of all trials by the solved ones: null where nothing was solved, where no
     cost is known, and where it is not known of a trial, which nobody excluded, whether it was solved; only a
-    `lower_bound` where the cost of some trials is unknown.
+    `lower_bound` where the cost of some trials is unknown, or an estimate: a source that gives money does not estimate it,
+    so that such a trial was killed and went on, and what it had used is known in part.
 
     It has no intervals: `reliability` and `cost` have them. Of a file only the columns that count are read, an
     uncompressed Arrow IPC file is not copied, and dictionary-encoded columns are never decoded. Raises LabError for a
@@ -87,7 +89,7 @@ def _of_file(path: Path) -> Batches:
 
 
 def _check(names: Sequence[str], where: str) -> None:
-    missing = [name for name in _NEEDED if name not in names and name != "cost_micros"]
+    missing = [name for name in _NEEDED if name not in names and name not in _MAY_LACK]
     if missing:
         raise LabError(f"{where}: no column {', '.join(missing)}: not a table of trials")
 
@@ -121,7 +123,7 @@ def _of_parquet(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The batches in turn; the next one is decoded while one is counted."""
     import pyarrow.parquet as pq
 
-    texts = [name for name in wanted if name not in ("solved", "cost_micros")]
+    texts = [name for name in wanted if name not in ("solved", *_MAY_LACK)]
     with (
         _mapped(path) as file_bytes,
         pq.ParquetFile(file_bytes, read_dictionary=texts) as file,
@@ -139,7 +141,8 @@ def _of_parquet(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 @dataclass
 class _Arm:
-    """An arm's counts: by case that was asked, what all its trials cost (micros), and of how many that is unknown.
+    """An arm's counts: by case that was asked, what all its trials cost (micros), and of how many that is unknown
+    or a part only.
 
     `untold` trials were not excluded, and yet nobody knows whether they were solved.
     """
@@ -279,9 +282,13 @@ def _general(batches: Batches) -> list[_Arm]:
     rows = rows.with_columns(pl.col(*ARM, *_CASE).cast(pl.String), evidence=pl.lit(""), group=pl.lit(""))
     if "cost_micros" not in rows.columns:
         rows = rows.with_columns(cost_micros=pl.lit(None, pl.Int64))
+    if "tokens_estimated" not in rows.columns:
+        rows = rows.with_columns(tokens_estimated=pl.lit(False))
     sums = rows.group_by(*ARM).agg(
         pl.col("cost_micros").sum(),
-        pl.col("cost_micros").null_count().alias("unknown"),
+        (pl.col("cost_micros").is_null() | pl.col("tokens_estimated").fill_null(False))
+        .sum()
+        .alias("unknown"),
         (pl.col("excluded").is_null() & pl.col("solved").is_null()).sum().alias("untold"),
     )
     by_arm = {tuple(arm): (spent, unknown, untold) for *arm, spent, unknown, untold in sums.iter_rows()}
@@ -354,7 +361,7 @@ def _states(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]
 
 
 def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]:
-    """What each of some rows cost, 0 where that is unknown; and which those are, as 1."""
+    """What each of some rows cost, 0 where that is unknown; and where it is unknown or a part only, as 1."""
     import pyarrow as pa
 
     names = batch.schema.names
@@ -365,12 +372,17 @@ def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]
         column = column.cast(pa.int64())  # to its own type a cast would copy
     micros = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
     known = _bits(column, 0) if column.null_count else None
+    parts: Callable[[slice], Any] | None = None
+    if "tokens_estimated" in names and pa.types.is_boolean(batch.column("tokens_estimated").type):
+        parts = _bits(batch.column("tokens_estimated"), 1)
 
     def of(rows: slice) -> tuple[Ints, Ints | None]:
+        gaps = None if parts is None else parts(rows)
         if known is None:
-            return micros[rows], None
+            return micros[rows], None if gaps is None or not gaps.any() else gaps.astype(np.int64)
         valid = known(rows)
-        return np.where(valid, micros[rows], 0), (~valid).astype(np.int64)
+        unknown = ~valid if gaps is None else ~valid | gaps
+        return np.where(valid, micros[rows], 0), unknown.astype(np.int64)
 
     return of
 

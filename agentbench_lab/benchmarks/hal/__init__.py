@@ -30,7 +30,7 @@ from agentbench_lab.benchmarks.totals import (
     told_lacking,
     unsplit,
 )
-from agentbench_lab.errors import LabError
+from agentbench_lab.errors import LabError, counted
 from agentbench_lab.results.imported import SourceCase, SourceTrial, imported_run
 from agentbench_lab.results.run import Imported, Published, Run
 from agentbench_lab.transcripts import Usage
@@ -282,9 +282,9 @@ def _trials(
             at = repeat if repeat is not None and len(scores) == 1 else so_far[task] + number
             trials.append(_trial(source, task, arm, at, score, solved, several=len(scores) > 1))
     if varied:
-        notes.append(f"{varied} tasks have several results (prompt variations): each is a trial.")
+        notes.append(f"With several results (prompt variations), each a trial: {counted(varied, 'task')}.")
     if partial:
-        notes.append(f"{partial} tasks that the source lists as successful have a score below 1.")
+        notes.append(f"Listed as successful by the source with a score below 1: {counted(partial, 'task')}.")
     return trials
 
 

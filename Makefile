@@ -58,10 +58,9 @@ ladder: setup
 	@$(BIN)/agentbench-lab report --executed notebooks/out.ipynb
 
 # Hundreds of processes import the library, so it is compiled once, also where Python is told to write nothing of that down.
-# Two at a time for each core: much of their time the tests wait, for processes, sockets and limits of time.
 test: setup
 	@$(BIN)/python -m compileall -q agentbench_lab
-	@$(BIN)/python -m pytest -q -m "not long" -n $$((2 * $(JOBS))) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not long" -n $(JOBS) --dist worksteal $(ARGS)
 
 long: setup
 	@$(BIN)/python -m compileall -q agentbench_lab

@@ -207,7 +207,10 @@ def slow(task, tools, ctx):
 """
 
 
-def test_a_killed_run_goes_on_behind_the_last_finished_step(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_behind_the_last_finished_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     lines_suite(tmp_path, (5,))
     write_driver(tmp_path, KILLED)
     log, go = tmp_path / "log", tmp_path / "go"

@@ -297,7 +297,7 @@ class Toolbox:
         name = _named(name)
         if self.ending.used:
             return self._too_late(name, input)
-        if name in _CONTROL and name not in self._declared:
+        if self._is_control(name):
             return self._control(name, input)
         if self._limit is not None and len(self._rows) >= self._limit:
             self.spent = True
@@ -311,6 +311,9 @@ class Toolbox:
             raise
         self._keep(row)
         return Observation(row.status, row.text, plain(value))
+
+    def _is_control(self, name: str) -> bool:
+        return name in _CONTROL and name not in self._declared
 
     def snapshot(self) -> tuple[bytes, tuple[LedgerRow, ...]]:
         """The world as it stands, and what has happened in it. A world that fails here is at fault."""
@@ -403,7 +406,7 @@ class Toolbox:
 
     def _too_late(self, name: str, input: Any) -> Observation:
         """The first control tool has ended the task: what comes after it is not run, and stands in the ledger."""
-        if name not in _CONTROL or name in self._declared:
+        if not self._is_control(name):
             arguments = _noted({} if input is None else input)
             self._keep(LedgerRow(name, arguments, "protocol_error", text=TOO_LATE))
         return Observation("protocol_error", TOO_LATE)
@@ -463,7 +466,7 @@ class Desk(Toolbox):
         return self._whole.desk(worker, self.names if names is None else names, rounds=rounds)
 
     def call(self, name: str, input: Any = None) -> Observation:
-        if name in _CONTROL and name not in self._declared:
+        if self._is_control(_named(name)):
             return super().call(name, input)
         with self.turn():
             return super().call(name, input)

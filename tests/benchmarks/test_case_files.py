@@ -253,7 +253,7 @@ def judged_or_refused(kind: str, document: Any, given_input: Any) -> None:
         except LabError as error:
             said = str(error)
             assert said.startswith(str(folder))
-            whole = ("no tasks", "no cases", "answers for", "no such file", "No such file")
+            whole = ("no tasks", "no cases", "answer for", "answers for", "no such file", "No such file")
             assert re.match(r"[^:]+\.jsonl?:\d+: ", said) or any(words in said for words in whole), said
             return
         for case in suite.cases:

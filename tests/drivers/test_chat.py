@@ -89,7 +89,7 @@ def test_parallel_calls_run_in_their_order(tmp_path: Path) -> None:
 
 def test_nothing_runs_after_the_end(tmp_path: Path) -> None:
     done, server = run(tmp_path, [calls(END, DESCRIBE)])
-    assert ledger(done) == [("tmct_describe", "\"{'symbol': 'Cart'}\"", "protocol_error")]
+    assert ledger(done) == [("tmct_describe", '{"symbol":"Cart"}', "protocol_error")]
     assert rows(done)[0]["outcome"] == "false_success" and len(server.requests) == 1
 
 

@@ -163,6 +163,6 @@ def test_a_driver_that_keeps_its_time_itself_ends_as_timeout(tmp_path: Path) -> 
     suite = write_suite(tmp_path, some(0)[:1])
     run = evaluate(suite, keeps, limits=Limits(wall_s=9), save_run=False)
     (row,), (trial,) = run.product, run.trials.to_pylist()
-    assert (row.verdict.outcome, row.produced.why) == ("timeout", "out of time after 9 s")
+    assert (row.verdict.outcome, row.produced.why) == ("timeout", "out of time after 9 s; what became of it")
     assert (trial["tokens_fresh_input"], trial["tokens_output"], trial["cost_micros"]) == (4, 5, 6)
     assert seen[0][0] == 9 and seen[0][1] < float("inf")

@@ -70,7 +70,7 @@ PROBLEMS: list[tuple[dict[str, Any], list[str]]] = [
     ({"expect": {**REFUSE, "reject": True}, "trace": WALK}, ["expect.reject, but the trace fits goal:walk"]),
     ({"expect": {**REFUSE, "ambiguousGoals": ["cap:near", "goal:survey"]}, "trace": WALK[:1]}, ["expect.ambiguousGoals differ: the trace fits cap:near, goal:walk"]),
     # the reference answer has to pass its own grader
-    ({"expect": expected(call("near", what="oak"), OAK, recover={"after": "near", "fallback": "look"})}, ["gold self-test: the reference answer does not pass: near came back with 1 entries"]),
+    ({"expect": expected(call("near", what="oak"), OAK, recover={"after": "near", "fallback": "look"})}, ["gold self-test: the reference answer does not pass: near came back with 1 entry"]),
     ({"expect": {**REFUSE, "proof": True}}, ["gold self-test: the reference answer does not pass: there is no call to prove"]),
     ({"expect": expected(call("paint", what="oak", colour="red"), forbid=["look"])}, []),
     # pins that cannot tell right from wrong

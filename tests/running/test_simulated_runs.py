@@ -208,7 +208,7 @@ def suite_with_answers(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([2, 2], "gold.parts: 2 numbers for 1 parts"),
+        ([2, 2], "gold.parts: 2 numbers for 1 part"),
         ([3], "gold.parts: they take 3 calls together, and gold has 2"),
         ([-1], "gold.parts: -1 calls"),
     ],

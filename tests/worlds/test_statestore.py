@@ -49,7 +49,7 @@ def one(name: str, input: Any, of: StateWorld | None = None) -> LedgerRow:
         ("note", {"id": "W78", "text": None}, "ok", '{"ok":true}', [("orders.W78.note", "ring twice", None)]),
         ("note", {"id": "W77", "text": None}, "ok", '{"ok":true}', []),
         ("untag", {"id": "W77"}, "ok", '{"ok":true}', [("orders.W77.tags.0", "gift", ...)]),
-        ("untag", {"id": "W77", "at": 1}, "tool_error", "orders.W77.tags has 1 entries: there is no index 1", None),
+        ("untag", {"id": "W77", "at": 1}, "tool_error", "orders.W77.tags has 1 entry: there is no index 1", None),
         ("note", {"id": "W78", "text": 7}, "schema_error", "type: text must be string or null, not integer", None),
         ("note", {"id": "W78", "txt": "x"}, "malformed", "unknown-arg: note.txt", None),
         ("note", {"text": "x"}, "malformed", "missing-arg: note.id", None),

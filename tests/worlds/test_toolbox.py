@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentbench_lab.cases import Expect
 from agentbench_lab.errors import LabError
 from agentbench_lab.worlds.capabilities import Capability, Effect, Parameter, Registry
+from agentbench_lab.worlds.rounds import Rounds
 from agentbench_lab.worlds.toolbox import (
     CONTROL_TOOLS,
     TEXT_LIMIT,
@@ -206,8 +207,10 @@ def test_arguments_that_are_no_json_are_malformed_and_never_raise(input: Any, sa
 def test_a_name_that_is_none_is_undeclared_and_never_raises(name: Any) -> None:
     tools = toolbox()
     assert tools.call(name, OAK).status == "undeclared"
-    [row] = tools.close()
-    assert len(row.name) <= 202
+    rounds = Rounds([1])
+    assert tools.desk(1, rounds=rounds).call(name, OAK).status == "undeclared"
+    row, of_a_worker = tools.close()
+    assert row.name == of_a_worker.name and len(row.name) <= 202
     msgspec.json.encode(row)
 
 

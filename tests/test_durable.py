@@ -144,7 +144,7 @@ def test_an_outage_between_two_steps_is_waited_for(suite: Suite) -> None:
 
 
 def test_crashes_by_lot_are_the_same_each_time_and_durable_survives_them(suite: Suite) -> None:
-    driver = faulty(crashes(), 0.1)
+    driver = faulty(crashes(), 0.15)
     runs = [run(suite, driver, "linear", "durable:linear", trials=20, only="w5") for _ in range(2)]
     assert runs[0].product == runs[1].product
     trials = frame(runs[0])
@@ -158,7 +158,7 @@ def test_crashes_by_lot_are_the_same_each_time_and_durable_survives_them(suite: 
 
 
 def test_under_faults_durable_is_more_reliable_and_cheaper_by_the_solved_task(suite: Suite) -> None:
-    found = frame(run(suite, faulty(crashes(), 0.1), "linear", "durable:linear", trials=20, only="w5"))
+    found = frame(run(suite, faulty(crashes(), 0.15), "linear", "durable:linear", trials=20, only="w5"))
     passes = metrics.reliability(found).filter(metric="pass_hat_k", k=4)
     spent = metrics.cost(found).filter(metric="per_solved")
     passed = dict(passes.select("scaffold", "estimate").iter_rows())

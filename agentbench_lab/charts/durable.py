@@ -11,7 +11,7 @@ from agentbench_lab.charts.worth import amount, arm_names
 if TYPE_CHECKING:
     import polars as pl
 
-_MORE = {-1: "less", 1: "more", 0: "the same", None: "not comparable"}
+_VERDICTS = ("less", "more", "the same", "undecided", None)
 
 
 def priced(row: Mapping[str, Any], side: str = "") -> str:
@@ -28,14 +28,11 @@ def priced(row: Mapping[str, Any], side: str = "") -> str:
     return f"{least}{amount(row[f'{side}per_solved'], unit)}{ends}"
 
 
-def order(row: Mapping[str, Any]) -> int | None:
-    """Whether the durable arm costs less (-1), more (1) or the same by the estimates; None where that is not known."""
-    mine, bare = row["per_solved"], row["bare_per_solved"]
-    if mine is None or bare is None:
-        return None
-    if (row["floors"] and mine <= bare) or (row["bare_floors"] and mine >= bare):
-        return None
-    return int(mine > bare) - int(mine < bare)
+def times(row: Mapping[str, Any]) -> str:
+    """`0.39 [0.21, 0.55]`: the durable arm's cost of a solved trial by the bare one's; a dash where it is not known."""
+    if row["ratio"] is None:
+        return "–"
+    return f"{row['ratio']:.2f}{interval(row['ratio_low'], row['ratio_high'], lambda value: f'{value:.2f}')}"
 
 
 def parted(found: pl.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -52,15 +49,29 @@ def durable_claim(found: pl.DataFrame) -> str:
     said = []
     for name, rows in parted(found):
         whole, last = rows[0], rows[-1]
-        text = f"a solved trial of {name} costs {_THAN[order(whole)]} one of {whole['bare']} over all cases together"
-        if last["over"] == "alike" and order(last) != order(whole):
-            text += f", but {_THAN[order(last)]} it with the widths weighing alike"
+        text = _CLAIMS[whole["verdict"]].format(f"a solved trial of {name}", f"one of {whole['bare']}")
+        if last["over"] == "alike" and last["verdict"] != whole["verdict"]:
+            joined = "and" if None in (last["verdict"], whole["verdict"]) else "but"
+            text += f", {joined} {_ALIKE[last['verdict']]} with the widths weighing alike"
         said.append(text)
     claim = "; ".join(said)
     return f"{claim[:1].upper()}{claim[1:]}."
 
 
-_THAN = {-1: "less than", 1: "more than", 0: "as much as", None: "nobody knows whether less than"}
+_CLAIMS = {
+    "less": "{} costs less than {} over all cases together",
+    "more": "{} costs more than {} over all cases together",
+    "the same": "{} costs as much as {} over all cases together",
+    "undecided": "whether {} costs less than {} is undecided over all cases together",
+    None: "whether {} costs less than {} is not known over all cases together",
+}
+_ALIKE = {
+    "less": "it costs less",
+    "more": "it costs more",
+    "the same": "it costs as much",
+    "undecided": "it is undecided",
+    None: "it is not known",
+}
 
 
 def durable_sentences(found: pl.DataFrame) -> list[str]:
@@ -82,14 +93,16 @@ def _of_arm(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if len(by_width) < 2:
         return text
     parts = []
-    for each, word in _MORE.items():
-        widths = [str(row["width"]) for row in by_width if order(row) == each]
+    for each in _VERDICTS:
+        widths = [str(row["width"]) for row in by_width if row["verdict"] == each]
         if widths:
-            parts.append(f"{word} at {'width' if len(widths) == 1 else 'widths'} {', '.join(widths)}")
+            parts.append(
+                f"{each or 'not comparable'} at {'width' if len(widths) == 1 else 'widths'} {', '.join(widths)}"
+            )
     text += f" Width by width: {'; '.join(parts)}."
     alike = next(row for row in others if row["over"] == "alike")
     text += f" With every width weighing as many solved trials as it has cases: {priced(alike)} and {priced(alike, 'bare_')}, {_said(alike)}."
-    if None not in (order(alike), order(whole)) and order(alike) != order(whole):
+    if None not in (alike["verdict"], whole["verdict"]) and alike["verdict"] != whole["verdict"]:
         text += (
             f" The two answers differ because the arms solve different tasks: a solved trial of {name} is {whole['mean_width']:.1f} "
             f"parts wide on average, one of {bare} {whole['bare_mean_width']:.1f}, and narrow tasks are cheap. The second answer compares like with like."
@@ -98,6 +111,12 @@ def _of_arm(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    if order(row) is not None:
-        return _MORE[order(row)]
-    return f"which is less is not known ({row['reason'] or 'a cost is a lower bound'})"
+    if row["verdict"] is not None:
+        return f"{row['verdict']} ({times(row)} times)"
+    return f"which is less is not known ({row['reason'] or _no_interval(row)})"
+
+
+def _no_interval(row: Mapping[str, Any]) -> str:
+    return (
+        "a cost is a lower bound" if row["floors"] or row["bare_floors"] else "a single case has no interval"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbench_lab.charts.durable import durable_claim, durable_sentences, order, parted, priced
+from agentbench_lab.charts.durable import durable_claim, durable_sentences, parted, priced, times
 from agentbench_lab.charts.words import evidence, listed, named
 from agentbench_lab.tables.table import Paragraphs, Table
 
@@ -32,13 +32,22 @@ def durability(found: pl.DataFrame) -> Table:
                 f"{row['bare_n']}/{row['bare_of']}",
                 priced(row, "bare_"),
             ]
-            less = {-1: "durable", 1: "bare", 0: "the same", None: "not known"}[order(row)]
-            rows.append([over, str(row["cases"]), *cells, less])
-    columns = ["over", ">cases", ">solved", ">a solved one", ">bare, solved", ">a solved one", "costs less"]
+            less = {"less": "durable", "more": "bare", None: "not known"}.get(row["verdict"], row["verdict"])
+            rows.append([over, str(row["cases"]), *cells, times(row), less])
+    columns = [
+        "over",
+        ">cases",
+        ">solved",
+        ">a solved one",
+        ">bare, solved",
+        ">a solved one",
+        ">times",
+        "costs less",
+    ]
     estimators = list(found["estimator"].drop_nulls().unique(maintain_order=True))
     notes = [
-        f"what all judged trials cost by those solved, over the cases that both judged [95% interval: {listed(estimators)}]; costs "
-        "less: by the estimates",
+        f"what all judged trials cost by those solved, over the cases that both judged [95% interval: {listed(estimators)}]; times: "
+        "the durable arm's by the bare one's, both over the same resamples",
         "all cases: each arm is priced for what it solves, which may be narrow and cheap; widths alike: both for as many solved "
         "trials of each width as it has cases",
     ]

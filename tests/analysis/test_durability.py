@@ -20,6 +20,15 @@ HAND = frame(
 """Two cases a width. Bare crashes early on one of the wide ones: 8 and 40 dollars a solved trial; durable 10 and 36."""
 
 
+MANY = frame(
+    *(row(f"w1{n}", "linear", True, width=1, cost=8_000_000) for n in range(150)),
+    *(row(f"w4{n}", "linear", n < 50, width=4, cost=12_000_000) for n in range(150)),
+    *(row(f"w1{n}", "durable:linear", True, width=1, cost=10_000_000) for n in range(150)),
+    *(row(f"w4{n}", "durable:linear", True, width=4, cost=24_000_000) for n in range(150)),
+)
+"""Many cases a width: 8 and 36 dollars a solved trial, 15 over all; durable 10 and 24, 17 over all."""
+
+
 def over(found: pl.DataFrame, what: str, width: int | None = None) -> dict[str, Any]:
     (one,) = (each for each in found.to_dicts() if (each["over"], each["width"]) == (what, width))
     return dict(one)
@@ -39,16 +48,38 @@ def test_by_hand() -> None:
     assert over(found, "alike")["bare_low"] == 14.0  # both wide trials solved: (2 x 8 + 2 x 20) / 4
 
 
+def test_the_ratio_and_what_follows_from_it() -> None:
+    """At width 1 all cases are alike: 10 by 8 in every resample. At width 4 both wide trials of the bare arm are drawn solved,
+    or one, or none: 36 by 20, by 40, and by no bound."""
+    found = metrics.durability(HAND)
+    told = [
+        (each["ratio"], each["ratio_low"], each["ratio_high"], each["verdict"]) for each in found.to_dicts()
+    ]
+    assert told[1:3] == [(1.25, 1.25, 1.25, "more"), (0.9, 0.0, 1.8, "undecided")]
+    assert told[0][3] == told[3][3] == "undecided"
+    decided = metrics.durability(MANY)
+    assert decided["ratio"].to_list() == pytest.approx([17 / 15, 10 / 8, 24 / 36, 34 / 44])
+    assert decided["verdict"].to_list() == ["more", "more", "less", "less"]
+    same = HAND.with_columns(cost_micros=pl.lit(8_000_000), solved=pl.lit(True))
+    assert set(metrics.durability(same)["verdict"]) == {"the same"}
+
+
 def test_the_sentence_says_which_answer_compares_like_with_like_and_only_where_they_differ() -> None:
-    (claim, text, evidence) = tables.durability_says(metrics.durability(HAND)).texts
-    assert claim == (
-        "A solved trial of durable:linear costs more than one of linear over all cases together, but less than it with the widths weighing alike."
+    few = tables.durability_says(metrics.durability(HAND)).texts
+    assert few[0] == (
+        "Whether a solved trial of durable:linear costs less than one of linear is undecided over all cases together."
     )
-    assert text.startswith("Over 4 cases together a solved trial costs $23.00")
-    assert "with durable:linear and $18.67" in text and "with linear: more." in text
+    assert "and $18.67 [8.00, 68.00] with linear: undecided (1.23 [0.43, 1.74] times)." in few[1]
+    assert "answers differ" not in few[1]
+    (claim, text, evidence) = tables.durability_says(metrics.durability(MANY)).texts
+    assert claim == (
+        "A solved trial of durable:linear costs more than one of linear over all cases together, but it costs less with the widths weighing alike."
+    )
+    assert text.startswith("Over 300 cases together a solved trial costs $17.00")
+    assert "with durable:linear and $15.00" in text and "with linear: more (1.13 [1.0" in text
     assert "Width by width: less at width 4; more at width 1." in text
-    assert "$23.00 and $24.00, less." in text
-    assert "a solved trial of durable:linear is 2.5 parts wide on average, one of linear 2.0" in text
+    assert ", less (0.77 [0." in text
+    assert "a solved trial of durable:linear is 2.5 parts wide on average, one of linear 1.8" in text
     assert evidence == "Evidence: simulated (no model was asked)."
     dear = HAND.with_columns(
         pl.when(pl.col("scaffold") == "linear").then(90_000_000).otherwise("cost_micros").alias("cost_micros")
@@ -59,15 +90,15 @@ def test_the_sentence_says_which_answer_compares_like_with_like_and_only_where_t
         .texts[0]
         .endswith("one of linear over all cases together.")
     )
-    assert "linear: less." in same and "disagree" not in same and "answers differ" not in same
+    assert "linear: less (0.19 [" in same and "disagree" not in same and "answers differ" not in same
     one = tables.durability_says(metrics.durability(HAND.filter(width=1))).texts[1]
-    assert one.endswith("with linear: more.")
+    assert one.endswith("with linear: more (1.25 [1.25, 1.25] times).")
 
 
 def test_the_table_has_every_width_and_says_who_costs_less() -> None:
     table = tables.durability(metrics.durability(HAND))
     assert [table.rows[0], *([each[0], each[-1]] for each in table.rows[1:])] == [
-        "durable:linear beside linear", ["all cases", "bare"], ["width 1", "bare"], ["width 4", "durable"], ["widths alike", "durable"],
+        "durable:linear beside linear", ["all cases", "undecided"], ["width 1", "bare"], ["width 4", "undecided"], ["widths alike", "undecided"],
     ]  # fmt: skip
 
 
@@ -92,7 +123,7 @@ def test_what_is_not_known_has_no_number() -> None:
     hit = (pl.col("scaffold") == "durable:linear") & (pl.col("case_id") == "w4a")
     killed = metrics.durability(HAND.with_columns(tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32)))
     assert (over(killed, "width", 4)["floors"], over(killed, "width", 4)["low"]) == (1, None)
-    assert tables.durability(killed).rows[3][3:] == ["≥ $36.00", "1/2", "$40.00", "not known"]
+    assert tables.durability(killed).rows[3][3:] == ["≥ $36.00", "1/2", "$40.00", "–", "not known"]
     assert tables.durability(killed).rows[2][-1] == "bare"
     lonely = metrics.durability(HAND.filter(pl.col("case_id").is_in(["w1a", "w4a"])))
     assert over(lonely, "alike")["low"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from agentbench_lab.analysis.prices import Prices
 
+Floats = npt.NDArray[np.float64]
+
 _DURABLE = "durable:"
 _SIDES = ("", "bare_")
 _F = pl.Float64
@@ -38,7 +41,8 @@ _SCHEMA: dict[str, Any] = {
             *dict.fromkeys(("n", "of", "floors"), pl.Int64).items(),
         )
     },
-    **dict.fromkeys(("estimator", "reason"), pl.String),
+    **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), _F),
+    **dict.fromkeys(("verdict", "estimator", "reason"), pl.String),
 }
 
 
@@ -63,6 +67,10 @@ def durability(
     arms are priced for the same tasks (direct standardisation; Fleiss, Levin and Paik, "Statistical Methods for Rates and
     Proportions", 2003, chapter 19). It is null where an arm solves nothing of some width. Intervals resample whole cases,
     width by width in the row `alike`.
+
+    `ratio` is `per_solved` by that of the bare arm, and its interval resamples both arms' trials of a case together. `verdict`
+    follows from it: `less` below 1, `more` above, `the same` where it is 1 in every resample, else `undecided`. Over a single case, or
+    with a lower bound on either side, there is no interval and no verdict.
     """
     table = with_costs(trials, prices)
     counted, unit = count_cases(table)
@@ -103,6 +111,7 @@ def _row(pairs: pl.DataFrame, unit: str | None, draws: dict[str, Any]) -> dict[s
         if why is None:
             row |= _money(side, (ratio.estimate, ratio.low, ratio.high), unit, row[f"{side}floors"])
         reasons.append(why and f"{'bare' if side else 'durable'}: {why}")
+    row |= _compared([pairs], np.ones(1), row, draws)
     return row | {"estimator": found["per_solved"][0].estimator, "reason": said(*reasons)}
 
 
@@ -124,22 +133,54 @@ def _alike(
         costs = [float(part[f"cost{end}"].sum()) / float(part[f"solved{end}"].sum()) for part in parts]
         low = high = None
         if all(part.height > 1 for part in parts):
-            total = 0.0
-            for at, (part, weight) in enumerate(zip(parts, weights, strict=True)):
-                sums = resample_sums(
-                    part.select(f"cost{end}", f"solved{end}").to_numpy(),
-                    seed=draws["seed"] + at,
-                    resamples=resamples_for(row["cases"], draws["resamples"]),
-                )
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    total = total + weight * np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.inf)
-            tail = (1 - draws["level"]) / 2
-            low, high = (float(end) for end in np.quantile(total, [tail, 1 - tail], method="inverted_cdf"))
+            low, high = _ends(_drawn(parts, weights, end, row["cases"], draws), draws["level"])
         row |= _money(side, (float(weights @ costs), low, high), unit, row[f"{side}floors"])
+    row |= _compared(parts, weights, row, draws)
     return row | {
         "estimator": "mean over widths by their cases, bootstrap over cases",
         "reason": said(*reasons),
     }
+
+
+def _drawn(parts: list[pl.DataFrame], weights: Floats, end: str, cases: int, draws: dict[str, Any]) -> Floats:
+    """What a solved trial of one arm costs in each resample; both arms see the same ones. Infinite where nothing is solved."""
+    total = np.zeros(1)
+    for at, (part, weight) in enumerate(zip(parts, weights, strict=True)):
+        sums = resample_sums(
+            part.select(f"cost{end}", f"solved{end}").to_numpy(),
+            seed=draws["seed"] + at,
+            resamples=resamples_for(cases, draws["resamples"]),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = total + weight * np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.inf)
+    return total
+
+
+def _compared(
+    parts: list[pl.DataFrame], weights: Floats, row: dict[str, Any], draws: dict[str, Any]
+) -> dict[str, Any]:
+    """The durable arm's cost by the bare one's, and what its interval comes to."""
+    mine, bare = row.get("per_solved"), row.get("bare_per_solved")
+    if mine is None or not bare or row["floors"] or row["bare_floors"]:
+        return {}
+    found: dict[str, Any] = {"ratio": mine / bare}
+    if any(part.height < 2 for part in parts):
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.divide(*(_drawn(parts, weights, end, row["cases"], draws) for end in ("", "_b")))
+    # where neither arm solves anything of a resample, it says nothing for either side
+    low, _ = _ends(np.where(np.isnan(ratios), 0.0, ratios), draws["level"])
+    _, high = _ends(np.where(np.isnan(ratios), np.inf, ratios), draws["level"])
+    found |= {"ratio_low": low, "ratio_high": high if np.isfinite(high) else None}
+    if low == high == 1:
+        return found | {"verdict": "the same"}
+    return found | {"verdict": "less" if high < 1 else "more" if low > 1 else "undecided"}
+
+
+def _ends(values: Floats, level: float) -> tuple[float, float]:
+    tail = (1 - level) / 2
+    low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
+    return float(low), float(high)
 
 
 def _counts(pairs: pl.DataFrame) -> dict[str, Any]:

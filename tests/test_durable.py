@@ -145,20 +145,20 @@ def test_an_outage_between_two_steps_is_waited_for(suite: Suite) -> None:
 
 def test_crashes_by_lot_are_the_same_each_time_and_durable_survives_them(suite: Suite) -> None:
     driver = faulty(crashes(), 0.15)
-    runs = [run(suite, driver, "linear", "durable:linear", trials=20, only="w5") for _ in range(2)]
+    runs = [run(suite, driver, "linear", "durable:linear", trials=40, only="w5") for _ in range(2)]
     assert runs[0].product == runs[1].product
     trials = frame(runs[0])
     bare, lasting = trials.filter(scaffold="linear"), trials.filter(scaffold="durable:linear")
-    assert 0 < bare["solved"].sum() < 20  # type: ignore[operator]
-    assert lasting["solved"].sum() == 20 and (lasting["attempts"] > 1).any()
+    assert 0 < bare["solved"].sum() < 40  # type: ignore[operator]
+    assert lasting["solved"].sum() == 40 and (lasting["attempts"] > 1).any()
     # nothing is left of a crash in what is graded: the rows are those of a run without faults
-    calm = run(suite, crashes(), "durable:linear", trials=20, only="w5")
-    assert [row.produced for row in runs[0].product[20:]] == [row.produced for row in calm.product]
+    calm = run(suite, crashes(), "durable:linear", trials=40, only="w5")
+    assert [row.produced for row in runs[0].product[40:]] == [row.produced for row in calm.product]
     assert lasting["cost_micros"].min() >= 5 * 7 and lasting["cost_micros"].max() > 5 * 7  # type: ignore[operator]
 
 
 def test_under_faults_durable_is_more_reliable_and_cheaper_by_the_solved_task(suite: Suite) -> None:
-    found = frame(run(suite, faulty(crashes(), 0.15), "linear", "durable:linear", trials=20, only="w5"))
+    found = frame(run(suite, faulty(crashes(), 0.15), "linear", "durable:linear", trials=40, only="w5"))
     passes = metrics.reliability(found).filter(metric="pass_hat_k", k=4)
     spent = metrics.cost(found).filter(metric="per_solved")
     passed = dict(passes.select("scaffold", "estimate").iter_rows())

@@ -411,6 +411,8 @@ def test_a_plan_that_is_none_is_one_part(suite: Suite, said: str) -> None:
         ("fan_out_x", "unknown scaffold"),
         ("once:plan", "unknown scaffold"),
         ("native:", "needs the mode"),
+        ("durable:", "needs the one that is to be durable"),
+        ("durable", "needs the one that is to be durable"),
         ("durable:native:x", "durable takes"),
         ("durable:durable:linear", "durable takes"),
         ("nowhere:thing", "no module 'nowhere'"),

@@ -6,6 +6,7 @@ in which nothing was judged; 130 Ctrl-C.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -73,14 +74,15 @@ def main() -> None:
             # a terminal that cannot show a sign shows its number
             stream.reconfigure(errors="backslashreplace")
     code = _guarded(lambda: cli.main(prog_name="agentbench-lab", standalone_mode=False))
-    if threading.active_count() > 1:
-        # threads that a driver left behind: Python would wait for some of them, for ever if they hang
-        with contextlib.suppress(OSError):
-            for stream in (sys.stdout, sys.stderr):
-                if stream is not None:
-                    stream.flush()
-        os._exit(code)
-    sys.exit(code)
+    if threading.active_count() == 1:
+        # threads that a driver left behind might hold up what is to be done at the end, for ever if they hang
+        atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    # Python's own end waits for such threads, and aborts the process where one of a library's still gives back what it read
+    os._exit(code)
 
 
 def _guarded(call: Callable[[], Any]) -> int:

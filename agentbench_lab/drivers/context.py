@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agentbench_lab.cases import Call, Goal, Limits, Task
 from agentbench_lab.drivers.faults import InfrastructureError, Nonsense, OutOfTime
-from agentbench_lab.drivers.returned import checked_usage
+from agentbench_lab.drivers.returned import checked_usage, read_usage
 from agentbench_lab.transcripts import Observation, Stop, Transcript, Usage, Worker, together
 from agentbench_lab.worlds.capabilities import Capability
 from agentbench_lab.worlds.toolbox import BudgetSpent, Toolbox
@@ -153,7 +153,13 @@ class Context:
             return used + self._own if self._told else used
 
     def spend(self, usage: Usage) -> None:
-        """Add what a step has used to `spent`; raises BudgetSpent when a limit of the trial is used up."""
+        """Add what a step has used to `spent`. Raises BudgetSpent when a limit of the trial is used up, and Nonsense for what is
+        no usage, which is then not known."""
+        try:
+            usage = read_usage(usage)
+        except Nonsense:
+            self._tell(Usage())
+            raise
         self._tell(usage)
         self._charged(known_figures(usage))
 

@@ -16,6 +16,9 @@ from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import Toolbox
 
+LARGEST = 10**12
+"""The most that a figure of usage may be: what millions of trials add up to still fits into 64 bits."""
+
 
 def only_in(process: int) -> None:
     """A driver may fork; the child that comes back from it is no second runner, and ends here."""
@@ -177,7 +180,7 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
         terminated=_flag(fields, "terminated", True),
         stop=stop,
         proof=_proof(fields.get("proof")),
-        usage=_usage(fields.get("usage")),
+        usage=read_usage(fields.get("usage")),
         driver=_text(fields.get("driver"), "driver") or "",
         result=_labels(fields.get("result"), "result"),
         candidate_results=(
@@ -196,7 +199,8 @@ def _checked(fields: Mapping[str, Any]) -> Transcript:
     )
 
 
-def _usage(given: Any) -> Usage:
+def read_usage(given: Any) -> Usage:
+    """Usage as a driver gives it. Raises Nonsense, which says what is no figure."""
     if given is None:
         return Usage()
     if isinstance(given, Usage):
@@ -218,7 +222,7 @@ def _usage(given: Any) -> Usage:
 def checked_usage(given: Any) -> Usage:
     """Usage that an error carries; unknown where it is nonsense, for an error must not fail once more."""
     try:
-        return _usage(given)
+        return read_usage(given)
     except Exception:
         return Usage()
 
@@ -228,8 +232,8 @@ def _check_figures(usage: Usage) -> None:
         figure = getattr(usage, name)
         if figure is not None and not (math.isfinite(figure) and figure >= 0):
             raise Nonsense(f"usage: {name} is {figure}; a figure is a number from 0, or null when unknown")
-        if type(figure) is int and figure >= 2**63:
-            raise Nonsense(f"usage: {name} does not fit into 63 bits")
+        if figure is not None and figure > LARGEST:
+            raise Nonsense(f"usage: {name} is {figure:,}; a trial uses {LARGEST:,} at most")
 
 
 def _a(value: Any) -> str:

@@ -74,7 +74,9 @@ def load_scaffold(scaffold: str | Scaffold) -> LoadedScaffold:
             raise LabError("scaffold 'native:' needs the mode of the driver's own, as in native:workflow")
         return LoadedScaffold(scaffold, native=rest)
     if head == "durable":
-        inner = load_scaffold(rest or "once")
+        if not rest:
+            raise LabError(f"scaffold {scaffold!r} needs the one that is to be durable, as in durable:linear")
+        inner = load_scaffold(rest)
         if inner.native or inner.durable:
             raise LabError(f"scaffold {scaffold!r}: durable takes a scaffold of ours or yours, not {rest!r}")
         return _checked(scaffold, durable(inner.function))

@@ -18,7 +18,7 @@ from agentbench_lab.drivers.context import Context
 from agentbench_lab.results.product import ProductRow, encode_rows, regrade
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.transcripts import Transcript
+from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.codegraph import CodeGraph
 from agentbench_lab.worlds.toolbox import BudgetSpent, Ran, Toolbox
 
@@ -421,3 +421,32 @@ def test_many_endless_loops_do_not_starve_the_others(tmp_path: Path) -> None:
     ):
         time.sleep(0.05)
     assert not [t for t in threading.enumerate() if t.name == "agentbench-lab trial"]
+
+
+@pytest.mark.parametrize("scaffold", ["once", "linear", "durable:linear"])
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"cost_micros": 3100.0}, {"cost_micros": -100}, {"output": -5}, {"fresh_input": 1.5},
+        {"fresh_input": float("nan")}, {"model_calls": True}, {"cost_micros": 10**30}, {"output": 2**62},
+        {"output": "3"}, {"wall_s": float("inf")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_nonsense_that_is_spent_is_the_drivers_and_costs_no_run(
+    tmp_path: Path, figures: dict[str, Any], scaffold: str
+) -> None:
+    """The trial is judged, the arm beside it too, and the run can be read again."""
+
+    def spends(task: Task, tools: Toolbox, ctx: Context) -> Any:
+        ctx.spend(Usage(fresh_input=1, output=1, cost_micros=5))
+        ctx.spend(Usage(**figures))
+        return knows(task, tools, ctx)
+
+    suite = write_suite(tmp_path, some(0)[:1])
+    run = evaluate(suite, [spends, knows], scaffolds=scaffold, out=tmp_path / "out")
+    bad, good = load_run(tmp_path / "out").trials.to_pylist()
+    assert (bad["outcome"], good["solved"]) == ("driver_error", True)
+    (field,) = figures
+    assert field in run.product[0].produced.why
+    assert bad["cost_micros"] is None

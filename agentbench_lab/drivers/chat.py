@@ -180,7 +180,8 @@ def _schema_turn(talk: Talk, reply: Reply, names: dict[str, str], tools: Toolbox
 
 def _called(talk: Talk, call: Asked, tools: Toolbox) -> str:
     """Run one call, and what the model is told of it."""
-    call = msgspec.structs.replace(call, name=keys.without(call.name), input=keys.without_in(call.input))
+    clean = functools.partial(keys.without, secrets=keys.of_endpoints())
+    call = msgspec.structs.replace(call, name=clean(call.name), input=keys.without_in(call.input, clean))
     if isinstance(call.input, str):
         # text is no object: the ledger keeps it as it came, and nothing is run
         seen = tools.call(call.name, call.input)

@@ -238,11 +238,10 @@ async def post(url: str, body: bytes, timeout: float) -> bytes:
         raise InfrastructureError(f"cannot connect: {_said(error)}", usage=NOTHING) from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException) as error:
         raise InfrastructureError(f"the answer broke off: {_said(error)}", usage=LOST) from None
-    content = _clean(answer.content)
     if answer.status == 200:
-        return content
+        return _clean(answer.content, keys.of_endpoints())
     later = [value for name, value in answer.headers if name.lower() == b"retry-after"]
-    raise failure(answer.status, later[-1].decode("latin-1") if later else "", content)
+    raise failure(answer.status, later[-1].decode("latin-1") if later else "", _clean(answer.content))
 
 
 def failure(status: int, retry_after: str, content: bytes) -> Exception:
@@ -318,9 +317,10 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}{f': {error}' if str(error) else ''}"
 
 
-def _clean(content: bytes) -> bytes:
-    """The answer without the key, however JSON writes it."""
-    return keys.without(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+def _clean(content: bytes, secrets: keys.Secrets | None = None) -> bytes:
+    """The answer without these secrets (all that are known), however JSON writes them."""
+    text = content.decode(errors="surrogateescape")
+    return keys.without(text, secrets).encode(errors="surrogateescape")
 
 
 # ---- answers that are kept

@@ -84,16 +84,30 @@ class Command:
         text = self.program.text
         return f"command{text if text.startswith('[') else f':{text}'}"
 
+    @property
+    def handed_on(self) -> tuple[str, ...]:
+        """The variables that it is handed on in secret."""
+        return self.program.env
+
     def _begin(self) -> None:
-        # wherever it is: this may be another process
-        keys.remember(*self.program.env)
         self._lock = threading.Lock()
+        self._secrets: keys.Secrets = ()
+        # wherever it is: this may be another process
+        self._know()
         self._owner = 0
         self._folder: Path | None = None
         self._idle: list[Child] = []
         self._live: set[Child] = set()
         self._bridge: HttpBridge | None = None
         self._count = 0
+
+    def _know(self) -> keys.Secrets:
+        """All that its programs were handed on since it was closed; the variables may have other values by now."""
+        keys.remember(*self.program.env)
+        now = keys.of_variables(*self.program.env)
+        with self._lock:
+            self._secrets = keys.together(self._secrets, now)
+            return self._secrets
 
     def __getstate__(self) -> dict[str, Any]:
         return {"program": self.program, "model": self.model, "version": self.version}
@@ -104,9 +118,7 @@ class Command:
 
     def __call__(self, task: Task, tools: Toolbox, ctx: Context) -> Transcript:
         program = self.program
-        # they may be others by now
-        keys.remember(*program.env)
-        said = Said()
+        said = Said(self._know())
         deadline = _deadline(ctx)
         try:
             if program.dialect == "agentd":
@@ -129,6 +141,7 @@ class Command:
             busy = self._live.difference(idle)
             self._idle, self._live, self._folder, self._bridge = [], set(), None, None
             self._owner = 0
+            self._secrets = ()
             _begun.discard(self)
         for child in busy:
             # a thread that was left behind still waits for it

@@ -45,7 +45,7 @@ EXITS: dict[int, tuple[Stop, str]] = {
 
 class Recorded:
     """The tools of a trial as they are served, with the calls that went well: what the agent is taken to claim. No call
-    holds a secret."""
+    holds a secret of the program's."""
 
     def __init__(self, tools: Toolbox, said: Said) -> None:
         self._tools, self._said = tools, said
@@ -56,7 +56,7 @@ class Recorded:
         return self._tools.tools
 
     def call(self, name: Any, input: Any = None) -> Observation:
-        name, input = self._said.clean_in(name), self._said.clean_in(input)
+        name, input = self._said.without_own_in(name), self._said.without_own_in(input)
         seen = self._tools.call(name, input)
         if seen.ok and name in self._tools.names:
             self.done.append(Call(name, input or {}))
@@ -185,7 +185,7 @@ def _count(value: Any) -> int | None:
 def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float) -> Transcript:
     """Its output to the end, and what its exit code makes of it. Raises as drivers do."""
     try:
-        out = child.all(deadline, said.limit(OUTPUT_LIMIT))
+        out = child.all(deadline, said.limit(OUTPUT_LIMIT, graded=True))
         code = child.end(min(deadline, time.monotonic() + DYING_S))
     except Late:
         code = child.end()
@@ -203,7 +203,7 @@ def run(child: Child, heard: Heard, tools: Recorded, said: Said, deadline: float
     notes = heard.notes() if stop == "done" else _noted(heard, said, f"{why} ({how(code)})")
     if stop == "infrastructure_error":
         raise InfrastructureError("; ".join(notes), usage=usage)
-    text = said.begun(out, OUTPUT_LIMIT)
+    text = said.begun(out, OUTPUT_LIMIT, graded=True)
     if stop == "timeout":
         said.printed(out)
         raise OutOfTime(*notes, usage=usage)

@@ -148,7 +148,7 @@ class Talk:
                 raise _Wrong(f"a {kinds[0]} with the key {key!r} beside it")
         self._named = self._named and ours is not None
         self._heard = True
-        if self._said.clean(text) != text:
+        if self._said.without_own(text) != text:
             message[kinds[0]] = self._cleaned(message[kinds[0]])
         return message
 
@@ -173,10 +173,10 @@ class Talk:
         return "it had written nothing on stdout (is each line flushed?); "
 
     def _cleaned(self, told: Any) -> Any:
-        """What a message says, without secrets; the names of its fields stay."""
+        """What a message says, without the program's secrets; the names of its fields stay."""
         if not isinstance(told, dict):
-            return self._said.clean_in(told)
-        return {key: self._said.clean_in(value) for key, value in told.items()}
+            return self._said.without_own_in(told)
+        return {key: self._said.without_own_in(value) for key, value in told.items()}
 
     # ---- messages
 

@@ -13,10 +13,14 @@ TAIL = 2_000
 
 
 class Said:
-    """Both streams of one trial, without secrets: what was handed on, and the token of the trial's own tools."""
+    """Both streams of one trial, without secrets: what was handed on, and the token of the trial's own tools.
 
-    def __init__(self) -> None:
+    `own` is what this program was handed on, which alone is taken out of what is graded.
+    """
+
+    def __init__(self, own: keys.Secrets = ()) -> None:
         self.token = ""
+        self._own = own
         self._out, self._err = bytearray(), bytearray()
         self._tail = b""
         self._room = keys.room()
@@ -46,15 +50,17 @@ class Said:
     def stderr(self) -> str:
         return self.begun(self._err, KEPT)
 
-    def limit(self, kept: int) -> int:
+    def limit(self, kept: int, *, graded: bool = False) -> int:
         """Bytes that `begun` needs, to keep as many as these."""
-        return kept + self._room
+        return kept + (keys.room(self._own) if graded else self._room)
 
-    def begun(self, data: bytes | bytearray, kept: int) -> str:
+    def begun(self, data: bytes | bytearray, kept: int, *, graded: bool = False) -> str:
         """The beginning of a stream, of which `limit(kept)` bytes were taken at most; what was cut off there may have begun
         a secret, which cannot be told from its beginning."""
-        text = self.clean(data.decode(errors="replace"))
-        return keys.begun(text, kept, self._room if len(data) == self.limit(kept) else 0)
+        text = data.decode(errors="replace")
+        limit = self.limit(kept, graded=graded)
+        clean = self.without_own(text) if graded else self.clean(text)
+        return keys.begun(clean, kept, limit - kept if len(data) == limit else 0)
 
     def with_last(self, why: str) -> str:
         """A reason, and behind it the last line of stderr, where there is one."""
@@ -65,13 +71,19 @@ class Said:
         return f"{self.clean(why)}; its last words: {lines[-1].strip()[:200]}" if lines else self.clean(why)
 
     def clean(self, text: str) -> str:
-        """The text without secrets."""
-        text = keys.without(text)
-        return text.replace(self.token, keys.REDACTED) if self.token else text
+        """A text that is kept beside the grade, without any secret."""
+        return self._without_token(keys.without(text))
 
-    def clean_in(self, value: Any) -> Any:
-        """A JSON value without them."""
-        return keys.without_in(value, self.clean)
+    def without_own(self, text: str) -> str:
+        """A text that is graded, without what this program was handed on."""
+        return self._without_token(keys.without(text, self._own))
+
+    def without_own_in(self, value: Any) -> Any:
+        """The same for a JSON value."""
+        return keys.without_in(value, self.without_own)
+
+    def _without_token(self, text: str) -> str:
+        return text.replace(self.token, keys.REDACTED) if self.token else text
 
     def again(self, why: str) -> None:
         """The program was begun once more within the trial."""

@@ -2,6 +2,9 @@
 
 Both are known to what writes files, so that none of them keeps one, as it stands or as JSON writes it. What is made of a
 secret otherwise (base64, its halves one after the other) is not recognised.
+
+All that this process ever knew is taken out of what is kept beside a grade: notes, output, dialogues, recordings. Out of
+what is graded (calls, answers) a driver takes its own secrets alone: what one arm is handed on changes no grade of another.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ SHORTEST = 8
 """A shorter key (`none`, `EMPTY`, for endpoints that ask for anything) is no secret, and occurs in any text."""
 SHORTEST_HANDED_ON = 6
 """Characters from which on the value of a variable that a program is given is a secret."""
+SHORTEST_LINE = 16
+"""Characters from which on a line of such a value is one by itself: the lines of a certificate are, and those of a
+configuration (`stage: test`, `"debug": true,`) are everyday words."""
 SHORTEST_NUMBER = 10
 """Characters from which on a secret may look like a number: a shorter one is found in every count and every clock."""
 ESCAPES = 32
@@ -41,7 +47,9 @@ class _Secret(NamedTuple):
     pattern: re.Pattern[str]
 
 
-_known: tuple[_Secret, ...] = ()
+Secrets = tuple[_Secret, ...]
+"""Secrets, the longest first: one may stand within another."""
+_known: Secrets = ()
 _lock = threading.Lock()
 
 
@@ -52,26 +60,45 @@ def api_key() -> str:
         if value:
             if not (value.isascii() and value.isprintable() and " " not in value):
                 raise LabError(f"{name} holds what no key can: a blank, or a character that HTTP cannot send")
-            _remember(value, SHORTEST)
+            _add(_secrets(value, SHORTEST))
             return value
     return ""
 
 
+def of_endpoints() -> Secrets:
+    """The keys that the environment holds now."""
+    found = [_secrets(os.environ.get(name, "").strip(), SHORTEST) for name in NAMES]
+    return together(*found)
+
+
+def of_variables(*names: str) -> Secrets:
+    """The values that these variables of the environment have now."""
+    found: list[Secrets] = []
+    for name in names:
+        value = os.environ.get(name, "")
+        found += [_secrets(value, SHORTEST_HANDED_ON), _secrets(value.strip(), SHORTEST_HANDED_ON)]
+        # the last line that a program says stands in a reason
+        lines = value.splitlines() if len(value.splitlines()) > 1 else ()
+        for line in lines:
+            found += [_secrets(line, SHORTEST_LINE), _secrets(line.strip(), SHORTEST_LINE)]
+    return together(*found)
+
+
+def together(*several: Secrets) -> Secrets:
+    """Each secret once."""
+    each = {secret.text: secret for secrets in several for secret in secrets}
+    return tuple(sorted(each.values(), key=lambda secret: len(secret.text), reverse=True))
+
+
 def remember(*handed_on: str) -> None:
     """Know the keys that the environment holds now, whoever uses them, and the values of these variables of it."""
-    for name in NAMES:
-        _remember(os.environ.get(name, "").strip(), SHORTEST)
-    for name in handed_on:
-        value = os.environ.get(name, "")
-        # of several lines each is a secret: the last one that a program says stands in a reason
-        for part in (value, *value.splitlines()):
-            _remember(part, SHORTEST_HANDED_ON)
-            _remember(part.strip(), SHORTEST_HANDED_ON)
+    _add(together(of_endpoints(), of_variables(*handed_on)))
 
 
-def room() -> int:
-    """Bytes that the longest secret may take, however it is written: what is cut off may have begun one there."""
-    return 12 * max((len(secret.text) for secret in _known), default=0)
+def room(secrets: Secrets | None = None) -> int:
+    """Bytes that the longest of these secrets (of all that are known) may take, however it is written: what is cut off may
+    have begun one there."""
+    return 12 * max((len(secret.text) for secret in (_known if secrets is None else secrets)), default=0)
 
 
 def begun(clean: str, kept: int, room: int) -> str:
@@ -80,10 +107,10 @@ def begun(clean: str, kept: int, room: int) -> str:
     return clean[: max(0, min(kept, len(clean) - room))]
 
 
-def without(text: str) -> str:
-    """The text without any secret that was seen, each replaced by `«redacted»`; JSON stays JSON."""
+def without(text: str, secrets: Secrets | None = None) -> str:
+    """The text without these secrets (all that are known), each replaced by `«redacted»`; JSON stays JSON."""
     escaped = "\\" in text
-    for secret in _known:
+    for secret in _known if secrets is None else secrets:
         if not escaped:
             text = text.replace(secret.text, REDACTED)
         elif secret.anchor in text or "\\u" in text or "\\x" in text:
@@ -140,43 +167,70 @@ def _mark(found: re.Match[str]) -> str:
     return ("\\" if (found.start() - at) % 2 else "") + REDACTED
 
 
-def _remember(text: str, shortest: int) -> None:
+def _add(secrets: Secrets) -> None:
     global _known
+    with _lock:
+        if not set(secrets) <= set(_known):
+            _known = together(_known, secrets)
+
+
+def _secrets(text: str, shortest: int) -> Secrets:
+    """The secret that a text is, in all its forms; none where it is too short for one."""
     if re.fullmatch(r"[0-9.eE+-]+", text):
-        shortest = SHORTEST_NUMBER
+        shortest = max(shortest, SHORTEST_NUMBER)
     if len(text) < shortest:
-        return
+        return ()
     # bytes that are no UTF-8 come back from a program as the character that stands for such
-    for form in (text, os.fsencode(text).decode(errors="replace")):
-        if form in [secret.text for secret in _known]:
-            continue
-        anchor = max(re.findall(r"[A-Za-z0-9_.-]+", form), key=len, default="")
-        secret = _Secret(form, anchor, re.compile("".join(map(_written, _runs(form)))))
-        with _lock:
-            others = [each for each in _known if each.text != form]
-            _known = tuple(sorted((*others, secret), key=lambda each: len(each.text), reverse=True))
+    return tuple(map(_secret, {text, os.fsencode(text).decode(errors="replace")}))
 
 
-def _runs(text: str) -> list[str]:
-    """The characters of a text, backslashes that stand together as one."""
-    return re.findall(r"\\+|[^\\]", text)
+@lru_cache(maxsize=256)
+def _secret(text: str) -> _Secret:
+    anchor = max(re.findall(r"[A-Za-z0-9_.-]+", text), key=len, default="")
+    return _Secret(text, anchor, re.compile(_pattern(text)))
 
 
 _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 
+def _pattern(text: str) -> str:
+    """The pattern of all the ways in which JSON, and a text of Python's, write a text, within JSON too.
+
+    Backslashes are always taken as many as there are and never given back, so that a text of nothing else is searched in
+    one pass; those of the secret itself are taken with those that escape what comes next.
+    """
+    pattern = ""
+    for found in re.finditer(r"(\\+)?([^\\])?", text):
+        count = len(found[1] or "")
+        letter = found[2] or ""
+        if not count:
+            pattern += _written(letter) if letter else ""
+            continue
+        most = ESCAPES * (count + bool(letter))
+        alike = rf"\\{{{count},{most}}}+{_escaped(letter)}" if letter else rf"\\{{{count},{most}}}+"
+        coded = (
+            rf"(?:\\{{1,{ESCAPES}}}+(?:u(?i:005c)|x(?i:5c))){{{count}}}{_written(letter) if letter else ''}"
+        )
+        pattern += f"(?:{alike}|{coded})"
+    return pattern
+
+
 def _written(letter: str) -> str:
-    """The pattern of all the ways in which JSON, and a text of Python's, write a character, within JSON too."""
-    if letter[0] == "\\":
-        count = len(letter)
-        return rf"(?:\\{{{count},{ESCAPES * count}}}|(?:\\{{1,{ESCAPES}}}(?:u(?i:005c)|x(?i:5c))){{{count}}})"
+    """The pattern of a character, as it stands or escaped."""
+    # each way begins with a character of its own, by which a text is searched quickly
+    return rf"(?:{re.escape(letter)}|\\{{1,{ESCAPES}}}+{_escaped(letter, bare=False)})"
+
+
+def _escaped(letter: str, *, bare: bool = True) -> str:
+    """The pattern of what may stand behind the backslashes before a character; `bare`: they may have been the text's own."""
     ways = []
     if not letter.isalnum():
         ways.append(_SHORT.get(letter, re.escape(letter)))
+    if bare:
+        ways.append(re.escape(letter))
     units = letter.encode("utf-16-be", errors="surrogatepass").hex()
     halves = [units[at : at + 4] for at in range(0, len(units), 4)]
-    ways.append(rf"\\{{1,{ESCAPES}}}".join(f"u(?i:{half})" for half in halves))
+    ways.append(rf"\\{{1,{ESCAPES}}}+".join(f"u(?i:{half})" for half in halves))
     if ord(letter) < 256:
         ways.append(f"x(?i:{ord(letter):02x})")
-    # each way begins with a character of its own, by which a text is searched quickly
-    return rf"(?:{re.escape(letter)}|\\\\{{0,{ESCAPES - 1}}}(?:{'|'.join(ways)}))"
+    return f"(?:{'|'.join(dict.fromkeys(ways))})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from msgspec import Struct
 
 from agentbench_lab.cases import RUNGS, Case, Limits, Suite, checked_suite, load_suite, suite_of
 from agentbench_lab.conversation import DEFAULT_USER
+from agentbench_lab.drivers import keys
+from agentbench_lab.drivers.identity import functions_in
 from agentbench_lab.drivers.loading import Loaded, load_driver
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results import provenance
@@ -19,7 +22,7 @@ from agentbench_lab.running.trial import Retries
 from agentbench_lab.scaffolds import LoadedScaffold, load_scaffold, scaffolded
 from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.sandbox_levels import Level, parse_level, unavailable
-from agentbench_lab.worlds.toolbox import World
+from agentbench_lab.worlds.toolbox import CONTROL_TOOLS, World
 
 DEFAULT_WALL_S = 60.0
 """Seconds a trial may take when neither the case nor the caller says otherwise."""
@@ -244,6 +247,44 @@ def check_states(placed: Iterable[tuple[Case, World]]) -> None:
         if case.expect.of_state and world.kind != "state":
             where = f"{case.file}:{case.line}: " if case.line else ""
             raise LabError(f"{where}{case.id}: expects a state, and world {world.name!r} is a {world.kind}")
+
+
+def check_handed_on(placed: Sequence[tuple[Case, World]], drivers: Iterable[Loaded]) -> None:
+    """What a program is handed on in secret stands in no case and no world of one: taken out of the program's calls and
+    answer, it would change the grade."""
+    for loaded in drivers:
+        for function in functions_in(loaded.function):
+            for name in getattr(function, "handed_on", ()):
+                secrets = keys.of_variables(name)
+                case = _said_in(placed, secrets) if secrets else None
+                if case is not None:
+                    where = f"{case.file}:{case.line}: " if case.line else ""
+                    raise LabError(
+                        f"command[env={name}]: its value stands in case {where}{case.id}, where taking it out as a secret "
+                        f"would change the grade; what is no secret is handed on openly: command:env {name}=... PROGRAM"
+                    )
+
+
+def _said_in(placed: Sequence[tuple[Case, World]], secrets: keys.Secrets) -> Case | None:
+    """The first case that says one of these secrets, to the agent or in what is expected of it."""
+    clean = functools.partial(keys.without, secrets=secrets)
+
+    def says(told: Any) -> bool:
+        return bool(keys.without_in(told, clean) != told)
+
+    worlds: dict[tuple[int, tuple[str, ...]], bool] = {}
+    for case, world in placed:
+        if says((case.task, case.expect, case.gold, case.user, case.world)):
+            return case
+        key = id(world), case.task.tools
+        if key not in worlds:
+            tools = [world.registry.by_name[name] for name in case.task.tools]
+            shown: list[Any] = [(tool.name, tool.question, tool.input_schema()) for tool in tools]
+            shown += [(tool.name, tool.input_schema) for tool in CONTROL_TOOLS]
+            worlds[key] = says((shown, sorted(world.labels), getattr(world, "declared", None)))
+        if worlds[key]:
+            return case
+    return None
 
 
 def check_durable(placed: Iterable[tuple[Case, World]]) -> None:

@@ -53,6 +53,7 @@ from agentbench_lab.running.asked import (
     arms_asked,
     caps_asked,
     check_durable,
+    check_handed_on,
     check_rungs,
     check_sandboxes,
     check_states,
@@ -266,6 +267,7 @@ def prepare(
     check_tools(placed)
     check_states(placed)
     level = check_sandboxes(placed)
+    check_handed_on(placed, drivers if played is None else [*drivers, played])
     specs = plan(cases, arms, trials, seed)
     if shard:
         specs = shard_of(specs, shard)

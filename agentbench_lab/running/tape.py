@@ -39,7 +39,7 @@ from agentbench_lab.errors import LabError, shown
 from agentbench_lab.results.dialogues import kept_dialogue
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.redaction import shapes
-from agentbench_lab.running.trial import NOTE_LIMIT, Record
+from agentbench_lab.running.trial import Record, kept_note
 from agentbench_lab.transcripts import Observation, Transcript, Usage
 from agentbench_lab.values import NotJson, plain
 from agentbench_lab.worlds.toolbox import TEXT_LIMIT, BudgetSpent, Toolbox, described
@@ -268,7 +268,7 @@ def _heard(name: str, input: Any, seen: Observation) -> RecordedCall:
 
 def _failure(error: BaseException) -> Failure:
     try:
-        said = keys.without(str(error)).encode(errors="replace").decode()[:NOTE_LIMIT]
+        said = kept_note(str(error))
     except Exception:
         said = "(an error that cannot be printed)"
     if isinstance(error, InfrastructureError):
@@ -288,7 +288,7 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, Nonsense):
         return Failure("nonsense", said)
     if isinstance(error, OutOfTime):
-        return Failure("timeout", str(error.notes[-1])[:NOTE_LIMIT] if error.notes else "")
+        return Failure("timeout", kept_note(str(error.notes[-1])) if error.notes else "")
     return Failure("raised", said, type(error).__name__)
 
 

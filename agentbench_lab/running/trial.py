@@ -188,7 +188,7 @@ class Job:
     def died(self, why: str) -> Record:
         """The record of a trial whose process ended under it."""
         return self._record(
-            self._tried(Transcript(terminated=False, stop="driver_error", notes=(_kept(why),)), "")
+            self._tried(Transcript(terminated=False, stop="driver_error", notes=(kept_note(why),)), "")
         )
 
     def lose(self) -> None:
@@ -390,17 +390,17 @@ class Job:
             raise error
         self._context.tell_of(error)
         if isinstance(error, BudgetSpent):
-            stopped = Transcript(terminated=False, stop="budget", notes=(_kept(_said(error)),))
+            stopped = Transcript(terminated=False, stop="budget", notes=(kept_note(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, OutOfTime):
             stopped = self._out_of_time(*error.notes[-1:])
-            notes = (*(_kept(str(note)) for note in error.notes[:-1]), *stopped.notes)
+            notes = (*(kept_note(str(note)) for note in error.notes[:-1]), *stopped.notes)
             return self._tried(msgspec.structs.replace(stopped, notes=notes), "")
         if isinstance(error, Nonsense):
-            stopped = Transcript(terminated=False, stop="driver_error", notes=(_kept(_said(error)),))
+            stopped = Transcript(terminated=False, stop="driver_error", notes=(kept_note(_said(error)),))
             return self._tried(stopped, "")
         if isinstance(error, InfrastructureError):
-            note = _kept(f"infrastructure: {_said(error)}")
+            note = kept_note(f"infrastructure: {_said(error)}")
             stopped = Transcript(terminated=False, stop="infrastructure_error", notes=(note,))
             # what a model has said is a sample; to draw it again would change what is measured
             again = error if self._silent() and not error.final else None
@@ -433,7 +433,7 @@ class Job:
         if said:
             # a recording says all of it
             note = str(said) if str(said).startswith("out of time") else f"{note}; {said}"
-        return Transcript(terminated=False, stop="timeout", notes=(_kept(note),))
+        return Transcript(terminated=False, stop="timeout", notes=(kept_note(note),))
 
     # ---- the record
 
@@ -591,12 +591,12 @@ def _crashed(error: BaseException) -> tuple[Transcript, str]:
         trace = "".join(traceback.format_exception(error))
     except Exception:
         trace = ""
-    note = _kept(f"raised {type(error).__name__}: {said}")
+    note = kept_note(f"raised {type(error).__name__}: {said}")
     # a secret that is cut through would not be known
     trace = redact(trace)[-TRACEBACK_LIMIT:].encode(errors="replace").decode()
     return Transcript(terminated=False, stop="driver_error", notes=(note,)), trace
 
 
-def _kept(note: str) -> str:
+def kept_note(note: str) -> str:
     """As much of a note as is kept, with nothing in it that no file can hold."""
     return redact(note)[:NOTE_LIMIT].encode(errors="replace").decode()

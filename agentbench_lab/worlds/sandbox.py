@@ -85,6 +85,11 @@ class Sandbox:
         return cls(spec, name=name, level=level)
 
     @property
+    def declared(self) -> Spec:
+        """What it was made of."""
+        return self.spec
+
+    @property
     def level(self) -> Level:
         """The level at which commands run. Raises LabError where none was named and bubblewrap does not work."""
         if self._level is None:

@@ -56,6 +56,11 @@ class StateWorld:
         self._first = self._state = state
         self._changed: tuple[Path, ...] = ()
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What it was made of; nobody changes it."""
+        return self._declared
+
     @classmethod
     def of(cls, declared: dict[str, Any], *, name: str) -> StateWorld:
         """The world of a declaration, `{"kind": "state", "state": …, "tools": […]}`; raises BadWorld."""

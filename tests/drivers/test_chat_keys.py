@@ -236,3 +236,22 @@ def test_an_escape_hides_no_letter_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
     hidden = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
     assert json.loads(_clean(f'{{"a": "{hidden}"}}'.encode())) == {"a": REDACTED}
     assert _clean(b'{"a": "\\n"}') == b'{"a": "\\n"}'
+
+
+def test_what_a_program_beside_it_is_handed_on_changes_no_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chat arm takes the keys of endpoints out of what is graded, and nothing else."""
+    symbol = some(0)[0]["expect"]["calls"][0]["input"]["symbol"]
+    monkeypatch.setenv("GREETING", f'x": "{symbol}-of-something-else')
+    suite = write_suite(tmp_path, some(0)[:1])
+    telling = json.dumps({"symbol": os.environ["GREETING"]})
+
+    def script(number: int, body: dict[str, object]) -> Answer:
+        return calls(("tmct_describe", telling)) if number % 2 == 0 else completion({"content": "done"})
+
+    with serving(script) as server:
+        program = f"command[env=GREETING]:{sys.executable} -c pass"
+        rows = evaluate(suite, [program, f"chat:m@{server.url}"], save_run=False).product
+    (row,) = [row for row in rows if row.arm.driver.startswith("chat")]
+    assert row.produced.ledger[0].input == {"symbol": os.environ["GREETING"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import sys
 import threading
 from pathlib import Path
@@ -18,8 +19,10 @@ from agentbench_lab.cases import Limits
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.command_said import KEPT, TAIL, Said
 from agentbench_lab.drivers.loading import load_driver
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.redaction import REDACTED, redact
-from agentbench_lab.running.runner import evaluate
+from agentbench_lab.running.merge import regrade_run
+from agentbench_lab.running.runner import evaluate, prepare
 
 from ..doing import ROOT, lab, some, write_suite
 
@@ -255,13 +258,47 @@ def test_what_is_too_short_stays(alone: pytest.MonkeyPatch) -> None:
     assert "fewer than 6 characters" in page and "fewer than 10" in page
 
 
-def test_of_several_lines_each(alone: pytest.MonkeyPatch) -> None:
-    known(alone, "-----BEGIN-----\nfirst-line\n  second-line \n-----END-----\n")
-    assert keys.without("x first-line y") == f"x {REDACTED} y"
+def test_of_several_lines_each_long_one(alone: pytest.MonkeyPatch) -> None:
+    value = "-----BEGIN-----\nthe-first-line-of-it\n  the-second-line-of-it \nstage: testing\n"
+    known(alone, value)
+    assert keys.without("x the-first-line-of-it y") == f"x {REDACTED} y"
     said = Said()
-    said.hear(b"log: first-line\nlog: second-line\n")
+    said.hear(b"log: the-first-line-of-it\nlog: the-second-line-of-it\n")
     assert said.stderr() == f"log: {REDACTED}\nlog: {REDACTED}\n"
     assert said.with_last("it failed") == f"it failed; its last words: log: {REDACTED}"
+    assert keys.without(f"<{value}>") == f"<{REDACTED}>"
+    # a line of a configuration is an everyday word
+    assert keys.without("stage: testing") == "stage: testing"
+    known(alone, f"{'a' * 15}\n{'b' * 16}")
+    assert keys.without(f"{'a' * 15} {'b' * 16}") == f"{'a' * 15} {REDACTED}"
+    assert keys.SHORTEST_LINE == 16
+    page = " ".join((ROOT / "docs" / "drivers.md").read_text(encoding="utf-8").split())
+    assert "each line of it that has at least 16" in page
+
+
+BACKSLASHES = "\\" * 3_000
+
+
+@pytest.mark.parametrize("secret", ['\\"abcdefgh', '\\"\\"\\"\\"abcd', "\\\\\\abcdefgh", "abcdefgh"])
+def test_a_text_of_backslashes_is_searched_once(alone: pytest.MonkeyPatch, secret: str) -> None:
+    """Counted, not timed: no part of a pattern that may take several backslashes ever gives one back."""
+    known(alone, secret)
+    (known_one,) = keys._known
+    repeats = re.findall(r"\\\\\{\d+,\d+\}(\+?)", known_one.pattern.pattern)
+    assert repeats and set(repeats) == {"+"}
+    text = f"{BACKSLASHES}x {json.dumps({secret: BACKSLASHES})}"
+    assert secret not in keys.without(text) and keys.without(BACKSLASHES) == BACKSLASHES
+
+
+@pytest.mark.parametrize(
+    "secret", ['\\"abcdefgh', 'abcd\\\\"efgh', "\\nabcdefgh", "ab\\\ncdefgh", "\\u0041bcdef"]
+)
+def test_backslashes_of_its_own(alone: pytest.MonkeyPatch, secret: str) -> None:
+    known(alone, secret)
+    for form in written(secret):
+        assert "efgh" not in keys.without(f"a {form} b") and "bcdef" not in keys.without(f"a {form} b")
+        text = json.dumps({"a": f"{form}\\", "b": [form]})
+        assert "efgh" not in json.dumps(json.loads(keys.without(text)))
 
 
 def test_bytes_that_are_no_text(alone: pytest.MonkeyPatch) -> None:
@@ -316,8 +353,8 @@ def test_it_is_known_wherever_the_driver_is(alone: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_word_of_ours_breaks_no_recording(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
-    """A variable may hold `timeout` or `answer`: what the formats themselves say is left."""
-    for word in ("answer", "timeout", "transcript", "scaffold", "refused"):
+    """A variable may hold `timeout` or `messages`: what the formats themselves say is left."""
+    for word in ("messages", "timeout", "transcript", "scaffold", "refused"):
         alone.setenv("MARKED", word)
         suite, tape = write_suite(tmp_path, some(0)[:1]), tmp_path / f"{word}.jsonl"
         mood = ROOT / "tests" / "agents" / "moody.py"
@@ -337,3 +374,108 @@ def test_threads_may_learn_at_once(alone: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert all(keys.without(os.environ[name]) == REDACTED for name in names)
+
+
+# ---- what is graded
+
+SAYS = """
+import json, sys
+for line in sys.stdin:
+    id = json.loads(line)["id"]
+    print(json.dumps({"id": id, "call": {"name": "echo", "input": {"query": "hello-from-here"}}}), flush=True)
+    sys.stdin.readline()
+    print(json.dumps({"id": id, "final": {"answer": "hello-from-here"}}), flush=True)
+"""
+
+
+def hello(folder: Path, **more: Any) -> Path:
+    (folder / "says.py").write_text(SAYS, encoding="utf-8")
+    (each,) = cases("final")
+    case = {**each, "request": "Greet.", "expect": {"answer": {"contains": "hello"}}, **more}
+    path = folder / "greets.jsonl"
+    path.write_text(json.dumps(case) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("executor", ["threads", pytest.param("processes", marks=pytest.mark.long)])
+def test_what_one_arm_is_handed_on_changes_no_grade_of_another(
+    tmp_path: Path, alone: pytest.MonkeyPatch, executor: str
+) -> None:
+    """Neither beside it nor in a later run of the process; and what is kept is judged again alike."""
+    alone.setenv("GREETING", "hello-from-here")
+    suite = hello(tmp_path)
+    program = f"{sys.executable} -I -S {tmp_path / 'says.py'}"
+    plain, secret = f"command:{program}", f"command[env=GREETING]:{program}"
+    (first,) = evaluate(suite, plain, save_run=False).product
+    run = evaluate(suite, [secret, plain], executor=executor, out=tmp_path / "out")
+    (later,) = evaluate(suite, plain, save_run=False).product
+    by_arm = {row.arm.driver: row for row in run.product}
+    assert [row.verdict.outcome for row in (first, by_arm[plain], later)] == ["solved"] * 3
+    assert by_arm[plain].produced.ledger[0].input == {"query": "hello-from-here"}
+    # its own is a secret to it
+    assert by_arm[secret].produced.ledger[0].input == {"query": REDACTED}
+    assert by_arm[secret].verdict.outcome == "unsolved"
+    _, changed = regrade_run(tmp_path / "out", tmp_path / "again")
+    assert not changed
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"request": "Greet: hello-from-here"},
+        {"expect": {"answer": {"exact": "hello-from-here"}}},
+        {"gold": {"answer": "so: hello-from-here!"}},
+        {"policy": "hello-from-here"},
+        {"world": {"kind": "state", "state": {"last": "hello-from-here"}, "tools": [ECHO]}},
+        {"world": {"kind": "state", "state": {"hello-from-here": None, "last": 1}, "tools": [ECHO]}},
+        {
+            "tools": ["hello-from-here"],
+            "world": {
+                "kind": "state",
+                "state": {"last": None},
+                "tools": [{**ECHO, "name": "hello-from-here"}],
+            },
+        },
+    ],
+)
+def test_a_value_that_stands_in_a_case_is_refused(
+    tmp_path: Path, alone: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    alone.setenv("GREETING", "hello-from-here")
+    suite = hello(tmp_path, **more)
+    driver = f"command[env=GREETING]:{sys.executable} -I -S {tmp_path / 'says.py'}"
+    for scaffold in ("once", "durable:linear"):
+        with pytest.raises(LabError) as error:
+            prepare(suite, [f"command:{driver.partition(':')[2]}", driver], scaffolds=scaffold)
+        said = str(error.value)
+        assert "command[env=GREETING]: its value stands in case " in said and ": final, where" in said
+        assert "hello-from-here" not in said and "\n" not in said
+
+
+def test_a_value_that_is_a_tool_of_every_trial_is_refused(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    alone.setenv("GREETING", "answer")
+    driver = f"command[env=GREETING]:{sys.executable} -I -S {tmp_path / 'says.py'}"
+    suite = hello(tmp_path)
+    with pytest.raises(LabError, match=r"command\[env=GREETING\]: its value stands in case"):
+        prepare(suite, driver)
+    # what is too short to be a secret is taken out of nothing
+    alone.setenv("GREETING", "hello")
+    prepare(suite, driver)
+
+
+def test_openly_handed_on_as_the_refusal_says(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    suite = hello(tmp_path, expect={"answer": {"exact": "hello-from-here"}})
+    program = f"env GREETING=hello-from-here {sys.executable} -I -S {tmp_path / 'says.py'}"
+    (row,) = evaluate(suite, f"command:{program}", save_run=False).product
+    assert row.verdict.outcome == "solved"
+
+
+def test_the_answer_is_cut_alike_whatever_else_is_known(alone: pytest.MonkeyPatch) -> None:
+    """A long secret of another arm moves no end of an answer."""
+    data = b"x" * 50
+    before = Said().begun(data, 20, graded=True)
+    known(alone, "a-long-secret-of-another-arm" * 4)
+    assert Said().begun(data[: Said().limit(20, graded=True)], 20, graded=True) == before == "x" * 20
+    own = keys.of_variables("HANDED_ON_0")
+    assert Said(own).without_own(os.environ["HANDED_ON_0"]) == REDACTED
+    assert Said().without_own(os.environ["HANDED_ON_0"]) == os.environ["HANDED_ON_0"]

@@ -16,7 +16,7 @@ import pytest
 
 from agentbench_lab.cases import Limits, Task
 from agentbench_lab.drivers.context import Context
-from agentbench_lab.drivers.faults import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.drivers.loading import load_driver
 from agentbench_lab.drivers.recording import Begun, Recorded, read_recording
 from agentbench_lab.errors import LabError
@@ -32,7 +32,7 @@ FATES = '''
 """A driver that ends in every way there is, by its trial's own random numbers."""
 import asyncio, os, signal, time
 from agentbench_lab.cases import Call
-from agentbench_lab.drivers.faults import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError, OutOfTime
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import BudgetSpent
 from tests.doing import knows
@@ -370,6 +370,23 @@ def test_secrets_are_not_recorded(tmp_path: Path) -> None:
     assert key not in text
     assert "«redacted»" in text
     assert evaluate(suite, "replay:tape.jsonl", save_run=False).card.counts.judged == 2
+
+
+@pytest.mark.parametrize(
+    "note", ["it stopped \ud800 there", "x" * 495 + " sk-a1b2c3d4e5f6a1b2c3d4e5f6", "plain"]
+)
+def test_the_last_words_of_a_time_out_are_recorded_as_they_are_kept(tmp_path: Path, note: str) -> None:
+    """With `--record` a trial ends as without, whatever the driver says of it; and no beginning of a key is left."""
+
+    def late(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        raise OutOfTime(note)
+
+    suite = write_suite(tmp_path, some(0)[:1])
+    (bare,) = evaluate(suite, late, save_run=False).product
+    (row,) = evaluate(suite, late, record=tmp_path / "tape.jsonl", save_run=False).product
+    (again,) = evaluate(suite, f"replay:{tmp_path / 'tape.jsonl'}", save_run=False).product
+    assert bare.produced.stop == row.produced.stop == again.produced.stop == "timeout"
+    assert "sk-" not in (tmp_path / "tape.jsonl").read_text(encoding="utf-8")
 
 
 def test_a_call_that_was_not_recorded_is_excluded(tmp_path: Path) -> None:

@@ -635,5 +635,14 @@ def test_what_an_agent_says_steers_no_terminal(here: Path) -> None:
     listed = lab("show", "odd-run", "--failed", "--json", cwd=here)
     assert json.dumps(STEERS)[1:-1] in json.dumps(json.loads(listed.stdout))
     assert [sign for sign in listed.stdout if not (sign.isprintable() or sign == "\n")] == []
+    write_driver(
+        here,
+        "from agentbench_lab.drivers.faults import InfrastructureError\n\n\n"
+        f"def away(task, tools, ctx):\n    raise InfrastructureError({STEERS!r})\n",
+        name="gone",
+    )
+    none = lab("run", "small.jsonl", "--driver", "gone:away", "--retries", "0", cwd=here)
+    assert none.returncode == 3 and none.stderr.startswith("nothing was judged: ") and "red" in none.stderr
+    assert [sign for sign in none.stdout + none.stderr if not (sign.isprintable() or sign == "\n")] == []
     wrong = lab("show", f"no{STEERS}", cwd=here)
     assert [sign for sign in wrong.stderr if not (sign.isprintable() or sign == "\n")] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -110,6 +111,26 @@ def test_a_trial_in_which_nothing_was_called_is_not_solved(here: Path) -> None:
     done = subprocess.run(asked, cwd=here, env=environment(), input=b"", capture_output=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, b"")
     assert json.loads(done.stderr)["grade"]["outcome"] == "no_answer"
+
+
+def test_what_an_agent_calls_steers_no_terminal(here: Path) -> None:
+    """The grade names it, in JSON that holds it as it was."""
+    odd = "gone \x9b2J \u202e"
+    asked = ["bridge", "desk.jsonl", "--case", "c", "--stdio", "--grade"]
+    there = StdioServerParameters(
+        command=sys.executable, args=command(*asked)[1:], env=environment(), cwd=str(here)
+    )
+
+    async def work() -> None:
+        with open(here / "err", "w", encoding="utf-8") as err:
+            async with Client(stdio_client(there, errlog=err)) as client:
+                with contextlib.suppress(MCPError):
+                    await client.call_tool(odd, {})
+
+    asyncio.run(work())
+    said = (here / "err").read_text(encoding="utf-8")
+    assert odd in json.dumps(json.loads(said), ensure_ascii=False)
+    assert [sign for sign in said if not (sign.isprintable() or sign == "\n")] == []
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

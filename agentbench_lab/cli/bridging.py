@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from agentbench_lab.cli.common import say_json_line
 from agentbench_lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def bridge(
     if grade:
         for one in ended:
             line: dict[str, Any] = {"case": one.case, "trial": one.trial, "grade": one.grade}
-            click.echo(msgspec.json.encode(line), err=True)
+            say_json_line(line, err=True)
 
 
 def _stdio(trial: Trial, wire: int, call_s: float, done: threading.Event) -> None:
@@ -143,11 +144,11 @@ def _http(trials: Sequence[Trial], port: int, file: str, call_s: float, done: th
             # a token that was given is known to whom it concerns
             token = {} if given else {"token": address.token}
             lines.append({"case": trial.case.id, "trial": trial.number, "url": address.url, **token})
-        text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         if file:
-            _write_private(file, text)
+            _write_private(file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
         else:
-            click.echo(text, err=True, nl=False)
+            for line in lines:
+                say_json_line(line, err=True)
         done.wait()
 
 

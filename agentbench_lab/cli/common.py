@@ -28,7 +28,7 @@ MOST_ARMS = 4
 _HERE = Path(os.path.realpath("."))  # a driver may change the working folder
 
 
-def put(text: str, *, err: bool = False) -> None:
+def put(text: str | bytes, *, err: bool = False) -> None:
     """Write as it is; a reader that has gone away (`| head -1`) changes nothing, least of all the exit code."""
     try:
         click.echo(text, err=err)
@@ -47,8 +47,16 @@ _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 def say_json(value: Any) -> None:
     """Print a value as indented JSON; an odd character stands there by its number."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    put(_ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    put(_by_number(msgspec.json.format(msgspec.json.encode(value), indent=2)))
+
+
+def say_json_line(value: Any, *, err: bool = False) -> None:
+    """The same on one line, in UTF-8 whatever the terminal speaks: a program reads it."""
+    put(_by_number(msgspec.json.encode(value)).encode(), err=err)
+
+
+def _by_number(json: bytes) -> str:
+    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", json.decode())
 
 
 def near(path: Path) -> str:

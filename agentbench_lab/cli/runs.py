@@ -227,7 +227,7 @@ def run(
         say(missing(finished), err=True)
         sys.exit(EXIT_INCOMPLETE)
     if nothing := nothing_judged(finished):
-        click.echo(nothing, err=True)
+        say(nothing, err=True)
         sys.exit(EXIT_INCOMPLETE)
     shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
     if gate and shut:

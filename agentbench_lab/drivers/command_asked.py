@@ -27,6 +27,7 @@ NATIVE = "{native}"
 ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """What a program gets of our environment, where it is set there."""
 _FOR_A_SHELL = ("|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", ">&2")
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _INTERPRETERS = (
     "python",
     "pypy",
@@ -91,7 +92,7 @@ def parse(text: str) -> Program:
         raise LabError(
             "command: which program? For example command:./agent, or command[spawn]:python3 agent.py"
         )
-    _check_shell(line)
+    _check_shell(line, words)
     if dialect == "agentd":
         needs_sdk("command[agentd]")
     argv = (_found(words[0]), *map(_in_full, words[1:]))
@@ -99,14 +100,11 @@ def parse(text: str) -> Program:
     return Program(text, argv, dialect or "jsonl", tuple(env), model or model_of(words), here)
 
 
-def _check_shell(line: str) -> None:
-    """Whether it asks for what only a shell does."""
-    try:
-        words = shlex.split(line, posix=False)  # quotes stay, so that '|' is told from |
-    except ValueError:
-        return  # a quote within quotes
-    for number, word in enumerate(words):
-        if word in _FOR_A_SHELL or (number == 0 and word.startswith(("~", "$"))):
+def _check_shell(line: str, words: Sequence[str]) -> None:
+    """Whether a line of these words asks for what only a shell does."""
+    bare = shlex.split(_QUOTED.sub("_", line))  # the same words, so that '|' is told from |
+    for number, (word, unquoted) in enumerate(zip(words, bare, strict=True)):
+        if unquoted in _FOR_A_SHELL or (number == 0 and unquoted.startswith(("~", "$"))):
             raise LabError(f"command: no shell runs it, and {word!r} is for one; a shell does in sh -c '...'")
 
 

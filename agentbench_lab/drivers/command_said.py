@@ -66,7 +66,8 @@ class Said:
         """A reason, and behind it the last line of stderr, where there is one."""
         tail = self.clean(self._tail.decode(errors="replace"))
         if len(self._tail) == TAIL + self._room:
-            tail = tail[self._room :]
+            # what it begins with may end a secret, of as many bytes
+            tail = tail.encode(errors="replace")[self._room :].decode(errors="ignore")
         lines = tail.strip().splitlines()
         return f"{self.clean(why)}; its last words: {lines[-1].strip()[:200]}" if lines else self.clean(why)
 

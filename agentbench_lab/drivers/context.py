@@ -7,6 +7,7 @@ import math
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -117,6 +118,7 @@ class Context:
         self._began = time.perf_counter()
         self.spoke = False
         self.crew: Crew | None = None
+        self._settled: list[weakref.ref[BaseException]] = []
         self.keeper: Keeper | None = None
         self._known: tuple[int, ...] = (0, 0, 0)
         self.waited_s = 0.0
@@ -171,10 +173,10 @@ class Context:
             self.spoke = self.spoke or bool(usage.output)
 
     def tell_of(self, error: BaseException) -> None:
-        """Add what an error says was used beside what was told, which then stands in the error no more."""
-        if isinstance(error, InfrastructureError | OutOfTime) and error.usage is not None:
-            more, error.usage = checked_usage(error.usage), None
-            self._tell(more)
+        """Add what an error says was used beside what was told, unless it comes from a worker of this one's, who has it."""
+        told = any(known() is error for known in self._settled)
+        if isinstance(error, InfrastructureError | OutOfTime) and error.usage is not None and not told:
+            self._tell(checked_usage(error.usage))
 
     def carry(self, usage: Usage) -> None:
         """What earlier attempts have used counts against the limits, and is no part of what this one has."""
@@ -277,6 +279,9 @@ class Context:
                 stop, usage = came.stop, came.usage if came.usage != _UNKNOWN else child.spent
             else:
                 child.tell_of(came)
+                if isinstance(came, InfrastructureError | OutOfTime):
+                    # on its way up it is the same one; raised anew, by another worker, it costs again
+                    self._settled.append(weakref.ref(came))
                 stop, usage = _stop_of(came, root.deadline), child.spent
             if usage.wall_s is None:
                 usage = msgspec.structs.replace(usage, wall_s=time.perf_counter() - child._began)

@@ -8,6 +8,7 @@ says itself, by an attribute `name` or `version`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import dis
 import enum
@@ -15,9 +16,9 @@ import functools
 import hashlib
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -92,16 +93,26 @@ def version_of(function: Any) -> str:
 
     Raises LabError for a partial without a name that was given something of which it cannot be told what it is.
     """
-    return _version(function, ())
+    return _version(function, _Above((), frozenset(_counted(function, set()))))
 
 
-def _version(function: Any, above: tuple[int, ...]) -> str:
+class _Above(NamedTuple):
+    """What a value is a part of: the functions around it by their ids, and the cells that some of them count in."""
+
+    functions: tuple[int, ...]
+    counted: frozenset[int]
+
+
+_NOWHERE = _Above((), frozenset())
+
+
+def _version(function: Any, above: _Above) -> str:
     own = _own(function, "version")
     if own not in (None, ""):
         return str(own)
-    if id(function) in above:
+    if id(function) in above.functions:
         return "itself"
-    above = (*above, id(function))
+    above = above._replace(functions=(*above.functions, id(function)))
     if isinstance(function, functools.partial):
         source = _version(function.func, above)
         named = bool(own_name(function))
@@ -138,7 +149,7 @@ def source_digest(function: Any) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def _given(function: Any, above: tuple[int, ...]) -> Iterator[str]:
+def _given(function: Any, above: _Above) -> Iterator[str]:
     """What the same source was given, as far as nobody can change it: defaults, what is closed over, an object's values."""
     if inspect.ismethod(function):
         yield from _given(function.__self__, above)
@@ -154,18 +165,60 @@ def _given(function: Any, above: tuple[int, ...]) -> Iterator[str]:
         yield f"at {sorted(places)}"
     defaults = enumerate(function.__defaults__ or ())
     closed = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    # what the function itself counts up is no part of which function it is
-    counted = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
     values: list[tuple[Any, Any]] = [*defaults, *(function.__kwdefaults__ or {}).items()]
     for name, cell in closed:
+        if id(cell) in above.counted:
+            continue  # what it counts up is no part of which function it is
         try:
             values.append((name, cell.cell_contents))
         except ValueError:
             continue  # nothing is there yet
     for name, value in values:
         text = _text(value, above, False)
-        if text and name not in counted:
+        if text:
             yield f"{name}={text}"
+
+
+def _counted(value: Any, seen: set[int]) -> Iterator[int]:
+    """The cells, by their ids, to which a function stores, or one that it was given or closes over."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    inner: Iterable[Any] = ()
+    if isinstance(value, functools.partial):
+        inner = (value.func, *value.args, *value.keywords.values())
+    elif inspect.ismethod(value):
+        inner = (value.__self__, value.__func__)
+    elif type(value) in (tuple, frozenset):
+        inner = value
+    elif isinstance(value, types.FunctionType):
+        stored = _stored(value.__code__)
+        cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
+        yield from (id(cell) for name, cell in cells.items() if name in stored)
+        inner = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        for cell in cells.values():
+            with contextlib.suppress(ValueError):
+                inner.append(cell.cell_contents)
+    for each in inner:
+        yield from _counted(each, seen)
+
+
+def _stored(code: types.CodeType) -> set[str]:
+    """The names out of functions around it to which code stores, or a function that stands in it."""
+    names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            names |= _stored(each)
+    return names & set(code.co_freevars)
+
+
+def untold(value: Any) -> str:
+    """Of what kind a value is that cannot be told from another of its kind; empty for one that can."""
+    try:
+        _text(value, _NOWHERE, True)
+    except _Untold as said:
+        return str(said)
+    return ""
 
 
 class _Untold(Exception):
@@ -175,7 +228,7 @@ class _Untold(Exception):
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
-def _text(value: Any, above: tuple[int, ...], strict: bool) -> str:
+def _text(value: Any, above: _Above, strict: bool) -> str:
     """A text that is the same in every process, for equal values only. Where there is none: _Untold when `strict`, else an
     empty text, as for what may change."""
     kind: Any = type(value)
@@ -216,4 +269,13 @@ def _frozen(value: Any) -> bool:
     return made is not None and bool(made.frozen)
 
 
-__all__ = ["functions_in", "layers", "name_of", "own_name", "said_by", "source_digest", "version_of"]
+__all__ = [
+    "functions_in",
+    "layers",
+    "name_of",
+    "own_name",
+    "said_by",
+    "source_digest",
+    "untold",
+    "version_of",
+]

@@ -89,12 +89,9 @@ from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
 from agentbench_lab.worlds.toolbox import World
 
-MOST_TRIED_AGAIN, MOST_FAILED = 8, 48
-"""Trials of an arm in a row that the other side failed, and none judged between, until a run stops: so many that were
-tried again, each with its waits, or so many in all.
-
-They are at least twice as many as run side by side: one short outage meets all of those, and stops nothing.
-"""
+LEAST_ABSENT = 8
+"""Trials of an arm that the other side failed in all their tries, and none ever judged, until a run stops; at least twice
+as many as run side by side, since what is under way fails together."""
 
 
 class Incomplete(LabError):
@@ -521,6 +518,14 @@ class Prepared:
         rounds = self._rounds(done, set())
         return sum(self._key(spec) not in done for specs in rounds for spec in specs)
 
+    def _cases_left(self, done: dict[Key, Record]) -> dict[int, set[int]]:
+        """The places of the cases of which an arm has trials that are not finished."""
+        left: dict[int, set[int]] = {}
+        for spec in self.specs:
+            if self._key(spec) not in done:
+                left.setdefault(spec.arm, set()).add(spec.place[0])
+        return left
+
     def _journal(self) -> Journal:
         assert self.folder is not None
         path = self.folder / "journal.jsonl"
@@ -547,7 +552,7 @@ class Prepared:
         began = time.monotonic()
         done: dict[Key, Record] = dict(earlier.records) if earlier else {}
         spent = _Spent(self._caps, done.values(), began)
-        absent = _Absent(self.kit, self._workers)
+        absent = _Absent(self.kit, self._workers, done.values(), self._cases_left(done))
         begun: set[str] = set()
         asked = 0
         interrupted = False
@@ -795,31 +800,47 @@ class _Spent:
 
 
 class _Absent:
-    """Whether the other side of some arm is plainly not there; `why` says so in words.
+    """Whether the other side of some arm was never there; `why` says so in words.
 
-    A replay asks nobody: what was not recorded is excluded, however much that is.
+    An arm that ever had a judged trial is there: an outage afterwards stops nothing. A single case may be what breaks an
+    endpoint, so two must have failed, or all that the arm has left. A request that is turned down, and one that nobody
+    tried again, say nothing of who is there. A replay asks nobody: what was not recorded is excluded, however much it is.
+
+    `finished` are the records that were read back; `left` the cases of each arm that are to be run, by their places.
     """
 
-    def __init__(self, kit: Kit, workers: int) -> None:
-        self._kit, self._least = kit, 2 * workers
+    def __init__(self, kit: Kit, workers: int, finished: Iterable[Record], left: dict[int, set[int]]) -> None:
+        self._kit, self._left = kit, left
+        self._least = max(LEAST_ABSENT, 2 * workers)
+        self._there = {arm for arm, driver in enumerate(kit.drivers) if driver.evidence == "replayed"}
         self._failed: dict[int, list[int]] = {}
         self.why = ""
+        for record in finished:
+            if record.row.verdict.excluded is None:
+                self._there.add(record.place[1])
 
     def add(self, record: Record) -> None:
-        arm, excluded = record.place[1], record.row.verdict.excluded
-        tries = self._failed.setdefault(arm, [])
+        case, arm, _ = record.place
+        excluded = record.row.verdict.excluded
         if excluded is None:
-            tries.clear()
-        elif (
-            record.transcript.stop == "infrastructure_error" and self._kit.drivers[arm].evidence != "replayed"
-        ):
-            tries.append(len(record.attempts))
-            enough = sum(each > 1 for each in tries) >= MOST_TRIED_AGAIN or len(tries) >= MOST_FAILED
-            if enough and len(tries) >= self._least and not self.why:
-                self.why = (
-                    f"{len(tries)} trials of {self._kit.arms[arm]} in a row were excluded, the last by {excluded}; "
-                    "once that is put right the run goes on with its --out, and with --again-excluded runs these again"
-                )
+            self._there.add(arm)
+        if arm in self._there or not self._failed_to_the_last(record):
+            return
+        failed = self._failed.setdefault(arm, [])
+        failed.append(case)
+        cases = len(set(failed))
+        if len(failed) >= self._least and cases >= min(2, len(self._left[arm])) and not self.why:
+            self.why = (
+                f"{len(failed)} trials of {self._kit.arms[arm]} were excluded and none was judged before, the last by "
+                f"{excluded}; once that is put right the run goes on with its --out, and with --again-excluded runs "
+                "these again"
+            )
+
+    def _failed_to_the_last(self, record: Record) -> bool:
+        """Whether the other side failed every try that a trial has, and it has several."""
+        times = self._kit.retries.times
+        ends = [attempt.end for attempt in record.attempts[-times - 1 :]]
+        return times > 0 and ends == ["infrastructure_error"] * (times + 1)
 
 
 def user_key(name: str, version: str) -> str:

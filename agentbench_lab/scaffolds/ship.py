@@ -11,7 +11,7 @@ import msgspec
 
 from agentbench_lab.cases import Call, Task
 from agentbench_lab.drivers.context import Context
-from agentbench_lab.drivers.identity import name_of, version_of
+from agentbench_lab.drivers.identity import name_of, untold, version_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold, side_by_side
 from agentbench_lab.transcripts import Stop, Transcript
@@ -115,6 +115,11 @@ def fan_out(at_once: int, *, decompose: Decompose = given_parts) -> Scaffold:
     """
     if type(at_once) is not int or not 1 <= at_once <= MOST_PARTS:
         raise LabError(f"fan_out takes a whole number from 1 to {MOST_PARTS}, not {at_once!r}")
+    if what := untold(decompose):
+        raise LabError(
+            f"the decompose of fan_out is {what}, which cannot be told from another of its kind: give decompose a name "
+            "(decompose.name = 'mine')"
+        )
     made: Any = functools.partial(_fan_out, at_once=at_once, decompose=decompose)
     made.version = version_of(made)
     made.name = f"fan_out_{at_once}{_parts_from(decompose)}"

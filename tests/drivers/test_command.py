@@ -493,6 +493,7 @@ ASKED: dict[str, str] = {
     "command:sh 'agent.sh": "no closing quotation",
     "command:./agent.sh | tee log": "no shell runs it, and '|' is for one; a shell does in sh -c '...'",
     "command:cd there && ./agent.sh": "no shell runs it, and '&&' is for one",
+    "command:./agent.sh --pattern='x | y' > log": "no shell runs it, and '>' is for one",
     "command:~/agent.sh": "no shell runs it, and '~/agent.sh' is for one",
     "command:$HOME/agent.sh": "no shell runs it, and '$HOME/agent.sh' is for one",
     "command:sh agnt.sh": "there is no file 'agnt.sh' for sh to run (did you mean 'agent.sh'?)",
@@ -512,7 +513,22 @@ ASKED: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("more", ["'|'", r'"a\"b"', "'a | b'", "x&y", "#", "~"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "'|'",
+        r'"a\"b"',
+        "'a | b'",
+        "x&y",
+        "#",
+        "~",
+        '--pattern="x | y"',
+        "--sep=' ; '",
+        r'-e"a\" > b"',
+        r"a\ \| b",
+        "--x='|' '||'",
+    ],
+)
 def test_what_is_in_quotes_is_for_no_shell(tmp_path: Path, more: str) -> None:
     agent = program(tmp_path, "#!/bin/sh\n")
     found = make(f"{agent} {more}")

@@ -324,6 +324,16 @@ def test_what_is_cut_off_begins_none(alone: pytest.MonkeyPatch, before: int) -> 
     assert "secret"[-1] not in said.with_last("").removeprefix("; its last words: ")
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "错", "🙂"])
+def test_the_last_words_are_there_however_long_a_secret_is(alone: pytest.MonkeyPatch, letter: str) -> None:
+    """Its room is cut off in bytes, whatever the letters are."""
+    known(alone, "abcdefgh" * 13)
+    assert keys.room() > TAIL / 2
+    said = Said()
+    said.hear((letter * TAIL + "\nlast line: 端口被占用\n").encode())
+    assert said.with_last("exit 1") == "exit 1; its last words: last line: 端口被占用"
+
+
 def test_nor_does_what_is_cut_off_of_a_driver_in_python(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its output is cut at its end, its traceback at its beginning."""
     known(alone, "marked-secret")

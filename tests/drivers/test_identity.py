@@ -146,6 +146,30 @@ def test_what_it_counts_up_is_no_part_of_a_driver() -> None:
 
         return driver
 
+    def with_helpers() -> Callable[..., Any]:
+        count, last = 0, ""
+
+        def bump() -> None:
+            def really() -> None:
+                nonlocal count
+                count += 1
+
+            really()
+
+        def remember(task: Task) -> None:
+            nonlocal last
+            last = task.request
+            bump()
+
+        def told() -> str:
+            return f"{count} {last}"
+
+        def driver(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+            remember(task)
+            return Transcript(notes=(told(), str(count)))
+
+        return driver
+
     class Counts:
         def __init__(self) -> None:
             self.calls, self.last = 0, None
@@ -154,7 +178,8 @@ def test_what_it_counts_up_is_no_part_of_a_driver() -> None:
             self.calls, self.last = self.calls + 1, task  # type: ignore[assignment]
             return Transcript()
 
-    for driver in (counting(), Counts(), faulty(counting(), 0.1)):
+    wrapped = functools.partial(lambda driver, *given: driver(*given), with_helpers())
+    for driver in (counting(), Counts(), faulty(counting(), 0.1), with_helpers(), wrapped):
         before = load_driver(driver).version
         task = Task("r", ())
         box = Toolbox(tiny_world(), ())
@@ -194,6 +219,29 @@ def test_what_cannot_be_told_apart_needs_a_name(tmp_path: Path) -> None:
     assert load_driver(one).name == "mine"
     with pytest.raises(LabError, match="give what is made of both a name"):
         fan_out(4, decompose=functools.partial(splits, into=object()))  # type: ignore[arg-type]
+
+
+class Splits:
+    """A decompose that is an object."""
+
+    def __init__(self, into: int) -> None:
+        self.into = into
+
+    def __call__(self, agent: Any, task: Task, tools: Toolbox, ctx: Context) -> list[str]:
+        return list(task.parts)
+
+
+def test_a_decompose_that_cannot_be_told_apart_needs_a_name() -> None:
+    """It is what is to be named: nobody has made the scaffold yet."""
+    mine: Any = Splits(2)
+    with pytest.raises(LabError) as caught:
+        fan_out(4, decompose=mine)
+    assert str(caught.value) == (
+        "the decompose of fan_out is a value of the type Splits, which cannot be told from another of its kind: give "
+        "decompose a name (decompose.name = 'mine')"
+    )
+    mine.name = "halving"
+    assert load_scaffold(fan_out(4, decompose=mine)).name == "fan_out_4:halving"
 
 
 def test_two_arms_of_one_name_are_one_line(tmp_path: Path) -> None:

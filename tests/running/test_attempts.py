@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Counts, Run, load_run
 from agentbench_lab.running.runner import Caps, Interrupted, evaluate
 from agentbench_lab.running.trial import Retries
+from agentbench_lab.scaffolds import fan_out
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -186,6 +188,53 @@ def test_tries_that_run_out_exclude_the_trial(tmp_path: Path) -> None:
     assert run.attempts.column("end").to_pylist() == ["infrastructure_error"] * 4
     evaluate(suite, driver, retries=QUICK, out=tmp_path / "run")
     assert sum(driver.tries.values()) == 4
+
+
+DOWN = InfrastructureError("connection reset", usage=Usage(cost_micros=10))
+"""One object, as a driver may keep it."""
+
+
+def down(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    raise DOWN
+
+
+async def down_waiting(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    raise DOWN
+
+
+def parts(agent: Any, task: Task, tools: Toolbox, ctx: Context) -> list[str]:
+    return ["a", "b"]
+
+
+def twice(agent: Any) -> Any:
+    def run(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        with contextlib.suppress(InfrastructureError):
+            return agent(task, tools, ctx)
+        return agent(task, tools, ctx)
+
+    return run
+
+
+@pytest.mark.parametrize("driver", [down, down_waiting])
+@pytest.mark.parametrize(
+    ("scaffold", "talks", "each"),
+    [
+        ("once", False, 10),
+        ("once", True, 10),
+        ("linear", False, 10),
+        (fan_out(2, decompose=parts), False, 20),
+        (twice, False, 20),
+    ],
+)
+def test_an_error_that_is_raised_again_costs_again(
+    tmp_path: Path, driver: Any, scaffold: Any, talks: bool, each: int
+) -> None:
+    """Each time once, however many workers it passes on its way, and it stays as its driver made it."""
+    suite = write_suite(tmp_path, [dict(some(0)[0], **({"user": {"script": ["go on"]}} if talks else {}))])
+    run = evaluate(suite, driver, trials=2, scaffolds=scaffold, retries=QUICK, save_run=False)
+    assert run.attempts.column("cost_micros").to_pylist() == [each] * 8
+    assert run.trials.column("cost_micros").to_pylist() == [4 * each] * 2
+    assert DOWN.usage == Usage(cost_micros=10)
 
 
 @pytest.mark.parametrize(("retries", "tries"), [(0, 1), (Retries(0), 1), (QUICK, 4)])

@@ -18,7 +18,9 @@ from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.drivers.faulty import faulty
 from agentbench_lab.errors import LabError
+from agentbench_lab.results.bench_io import from_bench, to_bench
 from agentbench_lab.results.run import load_run
+from agentbench_lab.running.merge import regrade_run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.running.trial import Retries
 from agentbench_lab.scaffolds import durable, linear
@@ -244,11 +246,21 @@ def test_a_killed_run_goes_on_behind_the_last_finished_step(
     ]
     attempts = frame(found, "attempts")
     assert attempts["end"].to_list() == ["infrastructure_error", "done"]
-    # what the killed step used is not known: an estimate, and a lower bound
+    # what the killed step used is lost: a lower bound, and no estimate
     assert attempts["cost_micros"].to_list() == [3 * 7, 2 * 7]
-    assert attempts["tokens_estimated"].to_list() == [True, False]
+    assert attempts["usage_lost"].to_list() == [True, False]
+    assert not attempts["tokens_estimated"].any()
     assert frame(found)["cost_micros"].to_list() == [5 * 7]
     assert "≥ $0.0000350 0/1" in str(tables.cost(metrics.cost(found.trials)))
+    (short,) = metrics.summary(tmp_path / "out" / "trials.parquet").to_dicts()
+    assert (short["cost_per_solved"], short["lower_bound"]) == (pytest.approx(5 * 7e-6), True)
+    # a run that is written again keeps the mark
+    again, _ = regrade_run(tmp_path / "out", out=tmp_path / "again")
+    assert frame(again)["usage_lost"].to_list() == [True]
+    assert frame(again, "attempts")["usage_lost"].to_list() == [True, False]
+    passed_on = from_bench(to_bench(again))
+    assert frame(passed_on)["usage_lost"].to_list() == [True]
+    assert "≥ $0.0000350 0/1" in str(tables.cost(metrics.cost(passed_on.trials)))
     assert not (tmp_path / "out" / "checkpoints").exists()
 
 

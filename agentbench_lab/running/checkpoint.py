@@ -29,12 +29,14 @@ FOLDER = "checkpoints"
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had."""
+    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had. A part of
+    what it used is `lost` where it was killed; None where that is not known, as of a run before this was kept."""
 
     end: Stop
     usage: Usage
     wall_s: float
     workers: tuple[Worker, ...] = ()
+    lost: bool | None = None
 
 
 class Checkpoint(Struct, frozen=True):
@@ -78,12 +80,12 @@ class Keeper:
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """The attempts that have ended. One that was under way when everything was killed has ended by that: what it
-        used behind its last step is not known, so that its figures are an estimate."""
+        used behind its last step is lost, so that its figures are a lower bound."""
         point = self._point
         if not point.begun:
             return point.attempts
-        usage = msgspec.structs.replace(point.usage, estimated=True)
-        return (*point.attempts, Attempt("infrastructure_error", usage, point.wall_s, point.workers))
+        killed = Attempt("infrastructure_error", point.usage, point.wall_s, point.workers, lost=True)
+        return (*point.attempts, killed)
 
     @property
     def under_way(self) -> bool:

@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.context import Context, Step
+from agentbench_lab.results.dialogues import DIALOGUE_LIMIT, kept_dialogue
 from agentbench_lab.results.product import Arm
-from agentbench_lab.transcripts import Stop, Usage, Worker
+from agentbench_lab.transcripts import Stop, Transcript, Usage, Worker
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox
 
 MOST_ATTEMPTS = 21
@@ -111,7 +112,9 @@ class Keeper:
         )
 
     def keep(self, key: str, step: Step) -> None:
-        """A step is finished: from now on the trial goes on behind it."""
+        """A step is finished: from now on the trial goes on behind it. Of its dialogues that is kept which a run keeps: the
+        file is written whole at every step."""
+        step = msgspec.structs.replace(step, came=tuple(_bounded(each) for each in step.came))
         self.steps[key] = step
         world, ledger = self._toolbox.snapshot()
         crew, spent = self._context.crew, self._context.spent
@@ -152,6 +155,13 @@ class Keeper:
             if point.run == self._run:
                 return msgspec.structs.replace(point, world=rest[1:] if rest[:1] == b"=" else None)
         return None
+
+
+def _bounded(said: Transcript) -> Transcript:
+    """The transcript with no more of its dialogue than is kept; one whose bytes fit has no more characters either."""
+    if not said.messages or len(_encode(said.messages)) <= DIALOGUE_LIMIT:
+        return said
+    return msgspec.structs.replace(said, messages=kept_dialogue(said.messages))
 
 
 def _without_secrets(point: Checkpoint) -> Checkpoint:

@@ -313,7 +313,7 @@ def _rows(
         None,
         known["output_tokens"],
         False,
-        bytes(trial.extra.get("usage_lost", b"")) == b"true",
+        True if bytes(trial.extra.get("usage_lost", b"")) == b"true" else None,
         known["cost_micros"],
         wall_s,
     )

@@ -52,7 +52,7 @@ _USAGE = [
 ]
 
 
-def usage_values(usage: Usage, wall_s: float | None, lost: bool | None = False) -> tuple[Any, ...]:
+def usage_values(usage: Usage, wall_s: float | None, lost: bool | None) -> tuple[Any, ...]:
     """The values of the usage columns, in their order; a runner's own clock may stand for the usage's `wall_s`.
     `lost` says that a part of it is not known, since it was lost with a kill."""
     return (

@@ -335,7 +335,7 @@ def encodings_of(chart: Any) -> list[dict[str, Any]]:
 def test_lower_bounds_and_attempts_are_said_wherever_a_cost_is() -> None:
     hit = (pl.col("scaffold") == "durable:linear") & (pl.col("width") == 16) & (pl.col("trial") == 1)
     trials = simulated(["once", "durable:linear"]).with_columns(
-        tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32)
+        usage_lost=hit, attempts=1 + hit.cast(pl.Int32)
     )
     found, where = both(trials)
     table = tables.ablation(found)
@@ -344,6 +344,10 @@ def test_lower_bounds_and_attempts_are_said_wherever_a_cost_is() -> None:
     assert (all_cases[3], last[3]) == ("246", "54")
     assert last[5].startswith("≥ ") and last[6].startswith("≥ ") and last[6].endswith(", no end]")
     assert not table.rows[-2][5].startswith("≥")
+    assert "[" in table.rows[-2][5] and "[" not in last[5]  # a mean of lower bounds has no interval
+    drawn = rows(charts.ablation(found, where).to_dict())
+    for each in (one for one in drawn if "cost_low" in one):
+        assert (each["cost_low"] is None) == (each["cost_high"] is None) == bool(each["floors"])
     bound = "≥: a lower bound, since an attempt was killed with what it had used: 6 of 240 trials of durable:linear"
     assert bound in table.notes
     says = tables.ablation_says(found, where).texts

@@ -18,7 +18,10 @@ from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.drivers.faulty import faulty
 from agentbench_lab.errors import LabError
+from agentbench_lab.results.bench_io import from_bench, to_bench
+from agentbench_lab.results.dialogues import DIALOGUE_LIMIT
 from agentbench_lab.results.run import load_run
+from agentbench_lab.running.merge import regrade_run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.running.trial import Retries
 from agentbench_lab.scaffolds import durable, linear
@@ -244,12 +247,59 @@ def test_a_killed_run_goes_on_behind_the_last_finished_step(
     ]
     attempts = frame(found, "attempts")
     assert attempts["end"].to_list() == ["infrastructure_error", "done"]
-    # what the killed step used is not known: an estimate, and a lower bound
+    # what the killed step used is lost: a lower bound, and no estimate
     assert attempts["cost_micros"].to_list() == [3 * 7, 2 * 7]
-    assert attempts["tokens_estimated"].to_list() == [True, False]
+    assert attempts["usage_lost"].to_list() == [True, False]
+    assert not attempts["tokens_estimated"].any()
     assert frame(found)["cost_micros"].to_list() == [5 * 7]
     assert "≥ $0.0000350 0/1" in str(tables.cost(metrics.cost(found.trials)))
+    (short,) = metrics.summary(tmp_path / "out" / "trials.parquet").to_dicts()
+    assert (short["cost_per_solved"], short["lower_bound"]) == (pytest.approx(5 * 7e-6), True)
+    # a run that is written again keeps the mark
+    again, _ = regrade_run(tmp_path / "out", out=tmp_path / "again")
+    assert frame(again)["usage_lost"].to_list() == [True]
+    assert frame(again, "attempts")["usage_lost"].to_list() == [True, False]
+    passed_on = from_bench(to_bench(again))
+    assert frame(passed_on)["usage_lost"].to_list() == [True]
+    assert "≥ $0.0000350 0/1" in str(tables.cost(metrics.cost(passed_on.trials)))
     assert not (tmp_path / "out" / "checkpoints").exists()
+
+
+def test_a_checkpoint_holds_of_a_long_dialogue_what_a_run_keeps(tmp_path: Path) -> None:
+    """Five parts that say a megabyte each: the file, which is written whole at every step, holds their ends; a short
+    dialogue stays as it is, also for who goes on behind it."""
+    lines_suite(tmp_path, (5,))
+    key = "sk-ant-api03-" + "a1B2" * 8
+    sizes: list[int] = []
+    kept: list[bytes] = []
+    tries: list[int] = []
+
+    def driver(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        for file in (tmp_path / "out" / "checkpoints").glob("*.checkpoint"):
+            sizes.append(file.stat().st_size)
+            kept.append(file.read_bytes())
+        if ctx.part == 4:
+            tries.append(1)
+            if len(tries) == 1:
+                raise RuntimeError("oh")
+        calls = [Call("add", {"line": f"{part[-2]}{n}"}) for part in task.parts for n in range(2)]
+        for call in calls:
+            tools.call(call.name, call.input)
+        said = ["word " * 400]
+        if ctx.part:
+            said = [*said, "." * 7_990 + key + "." * 5_000, *said * 500]
+        return Transcript(
+            calls=tuple(calls), messages=tuple({"role": "assistant", "content": each} for each in said)
+        )
+
+    (found,) = evaluate(
+        tmp_path / "lines.jsonl", driver, scaffolds=["durable:linear"], out=tmp_path / "out"
+    ).product
+    assert found.verdict.solved and len(tries) == 2
+    assert len(sizes) > 5 and max(sizes) < 5 * DIALOGUE_LIMIT
+    assert sum(sizes) < 20 * DIALOGUE_LIMIT
+    assert ("word " * 400).encode() in kept[1] and b"are left out here" not in kept[1]
+    assert b"are left out here" in kept[-1] and not any(key.encode() in each for each in kept)
 
 
 def test_a_worker_process_that_dies_is_a_crash_like_another(

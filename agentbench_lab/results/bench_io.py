@@ -112,6 +112,7 @@ _COLUMNS = (
         "cost_micros",
         "wall_s",
         "tokens_estimated",
+        "usage_lost",
         "attempts",
         "excluded_owner",
         "stop",
@@ -159,6 +160,8 @@ def _trial(row: Mapping[str, Any], several: bool, imported: bool) -> Trial:
             extra["unknown"] = _unknown(tuple([value is None for value in counted]))
         if row["tokens_estimated"]:
             extra["tokens_estimated"] = raw(True)
+        if row["usage_lost"]:
+            extra["usage_lost"] = raw(True)
         if row["attempts"] > 1:
             extra["attempts"] = raw(row["attempts"])
         if row["excluded_owner"]:
@@ -310,6 +313,7 @@ def _rows(
         None,
         known["output_tokens"],
         False,
+        True if bytes(trial.extra.get("usage_lost", b"")) == b"true" else None,
         known["cost_micros"],
         wall_s,
     )

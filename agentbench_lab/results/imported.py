@@ -339,7 +339,7 @@ def _trial_row(trial: SourceTrial, run: str, suite: str, case: SourceCase) -> tu
         trial.steps,
         tool_calls,
         tool_errors,
-        *usage_values(trial.usage, trial.usage.wall_s),
+        *usage_values(trial.usage, trial.usage.wall_s, None),
         trial.cached,
         trial.working_s,
         trial.attempts,
@@ -352,13 +352,13 @@ def _trial_row(trial: SourceTrial, run: str, suite: str, case: SourceCase) -> tu
 
 def _attempt_rows(trial: SourceTrial, suite: str) -> list[tuple[Any, ...]]:
     """Earlier attempts are known by number only; the last one stands for the usage of all."""
-    unknown = usage_values(Usage(), None)
+    unknown = usage_values(Usage(), None, None)
     return [
         (
             *_identity(trial, suite),
             attempt,
             trial.stop if attempt == trial.attempts else None,
-            *(usage_values(trial.usage, trial.usage.wall_s) if trial.attempts == 1 else unknown),
+            *(usage_values(trial.usage, trial.usage.wall_s, None) if trial.attempts == 1 else unknown),
             None,
         )
         for attempt in range(1, trial.attempts + 1)

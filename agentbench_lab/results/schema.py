@@ -42,13 +42,19 @@ _USAGE = [
     _field("tokens_cache_write", _L, "input tokens written to a cache"),
     _field("tokens_output", _L, "output tokens"),
     _field("tokens_estimated", _B, "whether the tokens are an estimate", null=False),
+    _field(
+        "usage_lost",
+        _B,
+        "a kill took a part of the usage with it, so that tokens and money are a lower bound; null when unknown",
+    ),
     _field("cost_micros", _L, "money spent, in millionths of a dollar; null when unknown"),
     _field("wall_s", _F, "seconds from start to end by the wall clock"),
 ]
 
 
-def usage_values(usage: Usage, wall_s: float | None) -> tuple[Any, ...]:
-    """The values of the usage columns, in their order; a runner's own clock may stand for the usage's `wall_s`."""
+def usage_values(usage: Usage, wall_s: float | None, lost: bool | None) -> tuple[Any, ...]:
+    """The values of the usage columns, in their order; a runner's own clock may stand for the usage's `wall_s`.
+    `lost` says that a part of it is not known, since it was lost with a kill."""
     return (
         usage.model_calls,
         usage.fresh_input,
@@ -56,6 +62,7 @@ def usage_values(usage: Usage, wall_s: float | None) -> tuple[Any, ...]:
         usage.cache_write,
         usage.output,
         usage.estimated,
+        lost,
         usage.cost_micros,
         wall_s,
     )
@@ -273,7 +280,11 @@ def check(grain: str, found: pa.Table) -> None:
             raise ValueError(f"{grain}: {field.name} has nulls")
 
 
-LATER: dict[str, tuple[str, ...]] = {"cases": ("policy", "user"), "attempts": ("workers",)}
+LATER: dict[str, tuple[str, ...]] = {
+    "cases": ("policy", "user"),
+    "trials": ("usage_lost",),
+    "attempts": ("usage_lost", "workers"),
+}
 """Columns that came after the first version, which files written before lack."""
 
 

@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.context import Context, Step
+from agentbench_lab.results.dialogues import DIALOGUE_LIMIT, kept_dialogue
 from agentbench_lab.results.product import Arm
-from agentbench_lab.transcripts import Stop, Usage, Worker
+from agentbench_lab.transcripts import Stop, Transcript, Usage, Worker
 from agentbench_lab.worlds.toolbox import LedgerRow, Toolbox
 
 MOST_ATTEMPTS = 21
@@ -29,12 +30,14 @@ FOLDER = "checkpoints"
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had."""
+    """One try of a trial: how it ended, what it used, its seconds by the wall clock, and the workers that it had. A part of
+    what it used is `lost` where it was killed; None where that is not known, as of a run before this was kept."""
 
     end: Stop
     usage: Usage
     wall_s: float
     workers: tuple[Worker, ...] = ()
+    lost: bool | None = None
 
 
 class Checkpoint(Struct, frozen=True):
@@ -78,12 +81,12 @@ class Keeper:
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """The attempts that have ended. One that was under way when everything was killed has ended by that: what it
-        used behind its last step is not known, so that its figures are an estimate."""
+        used behind its last step is lost, so that its figures are a lower bound."""
         point = self._point
         if not point.begun:
             return point.attempts
-        usage = msgspec.structs.replace(point.usage, estimated=True)
-        return (*point.attempts, Attempt("infrastructure_error", usage, point.wall_s, point.workers))
+        killed = Attempt("infrastructure_error", point.usage, point.wall_s, point.workers, lost=True)
+        return (*point.attempts, killed)
 
     @property
     def under_way(self) -> bool:
@@ -109,7 +112,9 @@ class Keeper:
         )
 
     def keep(self, key: str, step: Step) -> None:
-        """A step is finished: from now on the trial goes on behind it."""
+        """A step is finished: from now on the trial goes on behind it. Of its dialogues that is kept which a run keeps: the
+        file is written whole at every step."""
+        step = msgspec.structs.replace(step, came=tuple(_bounded(each) for each in step.came))
         self.steps[key] = step
         world, ledger = self._toolbox.snapshot()
         crew, spent = self._context.crew, self._context.spent
@@ -150,6 +155,13 @@ class Keeper:
             if point.run == self._run:
                 return msgspec.structs.replace(point, world=rest[1:] if rest[:1] == b"=" else None)
         return None
+
+
+def _bounded(said: Transcript) -> Transcript:
+    """The transcript with no more of its dialogue than is kept; one whose bytes fit has no more characters either."""
+    if not said.messages or len(_encode(said.messages)) <= DIALOGUE_LIMIT:
+        return said
+    return msgspec.structs.replace(said, messages=kept_dialogue(said.messages))
 
 
 def _without_secrets(point: Checkpoint) -> Checkpoint:

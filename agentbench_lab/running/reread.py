@@ -106,7 +106,8 @@ def _record(
         trial["wall_s"],
         trial["working_s"],
         tuple(
-            Attempt(each["end"], _usage(each), each["wall_s"], _workers(each["workers"])) for each in tries
+            Attempt(each["end"], _usage(each), each["wall_s"], _workers(each["workers"]), each["usage_lost"])
+            for each in tries
         ),
         said["traceback"] or "",
         said["stdout"] or "",

@@ -98,7 +98,7 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         None,
         len(record.ledger),
         sum(call.status != "ok" for call in record.ledger),
-        *usage_values(said.usage, record.wall_s),
+        *usage_values(said.usage, record.wall_s, _lost(record)),
         said.cached,
         record.working_s,
         len(record.attempts),
@@ -107,6 +107,12 @@ def _trial(run: str, record: Record, evidence: dict[Arm, str]) -> tuple[Any, ...
         said.notes[-1] if said.notes else None,
         _json(msgspec.to_builtins(record.talk)) if record.talk is not None else None,
     )
+
+
+def _lost(record: Record) -> bool | None:
+    """Whether an attempt lost a part of what it used; None where that is not known of one, and of none it is known."""
+    marks = [attempt.lost for attempt in record.attempts]
+    return True if True in marks else None if None in marks else False
 
 
 def _attempts(record: Record) -> list[tuple[Any, ...]]:
@@ -118,7 +124,7 @@ def _attempts(record: Record) -> list[tuple[Any, ...]]:
             *_arm(record),
             number,
             tried.end,
-            *usage_values(tried.usage, tried.wall_s),
+            *usage_values(tried.usage, tried.wall_s, tried.lost),
             _json(msgspec.to_builtins(tried.workers)) if tried.workers else None,
         )
         for number, tried in enumerate(record.attempts, start=1)

@@ -83,7 +83,7 @@ class Retries(Struct, frozen=True):
 
 class _Tried(Struct):
     """What one attempt came to. `again` is the error that may be tried again; `crashed` that the driver broke, where
-    a durable trial goes on."""
+    a durable trial goes on; `lost` as of an `Attempt`."""
 
     transcript: Transcript
     usage: Usage
@@ -94,6 +94,7 @@ class _Tried(Struct):
     again: InfrastructureError | None
     workers: tuple[Worker, ...] = ()
     crashed: bool = False
+    lost: bool | None = False
 
 
 class Job:
@@ -477,13 +478,15 @@ class Job:
 
 
 def _attempts(tries: Sequence[_Tried]) -> tuple[Attempt, ...]:
-    return tuple([Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers) for each in tries])
+    return tuple(
+        [Attempt(each.transcript.stop, each.usage, each.wall_s, each.workers, each.lost) for each in tries]
+    )
 
 
 def _before(attempt: Attempt) -> _Tried:
     """An attempt of a process that is no more."""
     said = Transcript(terminated=False, stop=attempt.end)
-    return _Tried(said, attempt.usage, (), attempt.wall_s, 0.0, "", None, attempt.workers)
+    return _Tried(said, attempt.usage, (), attempt.wall_s, 0.0, "", None, attempt.workers, lost=attempt.lost)
 
 
 def collect(

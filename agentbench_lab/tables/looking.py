@@ -153,11 +153,12 @@ _SAID = {
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the source of an imported trial says of it beside its verdict and its calls."""
+    from agentbench_lab.analysis.metrics.spending import is_only_a_floor
+
     found = {words: row[name] for name, words in _SAID.items() if row[name] is not None}
     extra = json.loads(row["extra"] or "{}")
     if row["cost_micros"] is not None and "cost_usd" not in extra:
-        killed = row["tokens_estimated"] and row["attempts"] > 1
-        found["cost_usd, at least" if killed else "cost_usd"] = row["cost_micros"] / 1_000_000
+        found["cost_usd, at least" if is_only_a_floor(row) else "cost_usd"] = row["cost_micros"] / 1_000_000
     return {**found, **extra}
 
 

@@ -16,7 +16,7 @@ from agentbench_lab import LabError, metrics
 from agentbench_lab.stats import difference_over_cases, log_ratio_over_cases
 
 from .arranged import WIDTHS, arms, chance, frame, price, row, simulated
-from .rows import get
+from .rows import TOKENS, get
 
 EVERY = {"once": ["11", "10", "00"], "linear": ["11", "11", "10"]}
 
@@ -248,7 +248,7 @@ def test_without_a_name_the_baseline_is_once_or_the_first_scaffold_of_a_driver_t
 def killed(trials: pl.DataFrame, *scaffolds: str) -> pl.DataFrame:
     """The trials, the first of each of these arms killed once, and gone on with."""
     hit = pl.col("scaffold").is_in(scaffolds) & (pl.col("case_id") == "c0") & (pl.col("trial") == 1)
-    return trials.with_columns(tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32))
+    return trials.with_columns(usage_lost=hit, attempts=1 + hit.cast(pl.Int32))
 
 
 def test_a_lower_bound_of_a_cost_leaves_the_ratio_open_at_that_end() -> None:
@@ -272,6 +272,27 @@ def test_a_lower_bound_of_a_cost_leaves_the_ratio_open_at_that_end() -> None:
     assert (once["cost_ratio_low"], once["verdict"]) == (0.0, "cheaper, no worse")
     both = whole(metrics.ablation(killed(dear, "once", "durable:once")), "durable:once")
     assert (both["cost_ratio"], both["verdict"]) == (None, "undecided")
+
+
+def test_a_mean_of_lower_bounds_has_no_interval() -> None:
+    """100 and 300 micros a trial, one killed: 200 at least, and no interval; by width only where it was killed."""
+    two = arms({"once": ["11"] * 3, "durable:once": ["11"] * 3}, {"once": 100, "durable:once": 300})
+    dearer = two.with_columns(
+        cost_micros=pl.when(pl.col("case_id") == "c1")
+        .then(pl.col("cost_micros") * 4)
+        .otherwise("cost_micros")
+    )
+    for unit, scale in (("usd", 1e-6), ("tokens", 1.0)):
+        trials = dearer
+        if unit == "tokens":
+            used = {name: pl.lit(0, pl.Int64) for name in TOKENS} | {"tokens_output": pl.col("cost_micros")}
+            trials = dearer.with_columns(**used).with_columns(cost_micros=pl.lit(None, pl.Int64))
+        found = metrics.ablation(killed(trials, "durable:once"))
+        mine, once = whole(found, "durable:once"), whole(found, "once")
+        assert (mine["cost_unit"], mine["floors"], once["floors"]) == (unit, 1, 0)
+        assert mine["cost"] == pytest.approx(600 * scale)
+        assert (mine["cost_low"], mine["cost_high"]) == (None, None)
+        assert once["cost_low"] < once["cost"] < once["cost_high"]
 
 
 def test_a_mistake_is_one_line_with_the_nearest_right_thing() -> None:

@@ -50,7 +50,7 @@ def killed(*rows: dict[str, Any]) -> pl.DataFrame:
     """Trials of which those marked `killed` were killed once and went on."""
     marks = [bool(each.pop("killed", False)) for each in rows]
     return trials(*rows).with_columns(
-        pl.Series("tokens_estimated", marks), pl.Series("attempts", [1 + mark for mark in marks], pl.Int32)
+        pl.Series("usage_lost", marks), pl.Series("attempts", [1 + mark for mark in marks], pl.Int32)
     )
 
 
@@ -94,10 +94,47 @@ def test_one_killed_trial_has_a_floor_and_no_mean() -> None:
     assert "≥ $4.00" in str(tables.cost(found))
 
 
-def test_an_estimate_of_one_attempt_is_no_lower_bound() -> None:
+def test_an_estimate_is_no_lower_bound() -> None:
     """Of some drivers the kinds of tokens are an estimate, and nothing of them is lost."""
-    found = metrics.cost(trials(trial("c1", True, 4)).with_columns(tokens_estimated=True, attempts=1))
-    assert not found["lower_bound"].any()
+    one = trials(trial("c1", True, 4)).with_columns(tokens_estimated=True, attempts=1)
+    again = one.with_columns(attempts=2, usage_lost=False)
+    for table in (one, again):
+        assert not metrics.cost(table)["lower_bound"].any()
+        assert not metrics.summary(table)["lower_bound"].any()
+
+
+def test_an_older_run_calls_nothing_exact_that_may_be_a_part() -> None:
+    """Before the mark was kept, a killed trial had estimated figures and several attempts; so has one tried again."""
+    older = trials(trial("c1", True, 4), trial("c2", True, 4)).with_columns(
+        tokens_estimated=pl.Series([True, True]), attempts=pl.Series([2, 1], dtype=pl.Int32)
+    )
+    for table in (older, older.with_columns(usage_lost=pl.lit(None, pl.Boolean))):
+        assert row(metrics.cost(table), "spent")["floors"] == 1
+        assert metrics.summary(table)["lower_bound"].to_list() == [True]
+
+
+def test_a_trial_tried_again_whose_driver_estimates_was_not_killed(tmp_path: Path) -> None:
+    """One refusal for its rate, all of its usage known: every number is whole, and every table says the same."""
+    tries: list[int] = []
+
+    def driver(task: Any, tools: Any, ctx: Any) -> Transcript:
+        tries.append(1)
+        if len(tries) == 1:
+            raise InfrastructureError("429", retry_after=0.0, usage=Usage(0, 0, 0, 0, 1, 0, 0.0))
+        return Transcript(refused=True, usage=Usage(1, 0, 0, 1, 1, 100, estimated=True))
+
+    suite = write_suite(
+        tmp_path, [case("t2-scope", "TOOL-2", "Describe the Ledger", "describe", refuse=True)]
+    )
+    run = evaluate(
+        suite, driver, save_run=False, retries=Retries(wait_initial_s=0.01, wait_max_s=0.01, wait_jitter_s=0)
+    )
+    (made,) = run.trials.to_pylist()
+    assert (made["attempts"], made["tokens_estimated"], made["usage_lost"]) == (2, True, False)
+    found = metrics.cost(run.trials)
+    assert row(found, "spent", made["driver"])["floors"] == 0 and not found["lower_bound"].any()
+    assert not metrics.summary(run.trials)["lower_bound"].any()
+    assert metrics.ablation(run.trials)["floors"].to_list() == [0, 0]
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_what_is_not_known_has_no_number() -> None:
     )
     assert over(metrics.durability(unknown), "all")["bare_per_solved"] is None
     hit = (pl.col("scaffold") == "durable:linear") & (pl.col("case_id") == "w4a")
-    killed = metrics.durability(HAND.with_columns(tokens_estimated=hit, attempts=1 + hit.cast(pl.Int32)))
+    killed = metrics.durability(HAND.with_columns(usage_lost=hit, attempts=1 + hit.cast(pl.Int32)))
     assert (over(killed, "width", 4)["floors"], over(killed, "width", 4)["low"]) == (1, None)
     assert tables.durability(killed).rows[3][3:] == ["≥ $36.00", "1/2", "$40.00", "–", "not known"]
     assert tables.durability(killed).rows[2][-1] == "bare"

@@ -192,8 +192,13 @@ def test_every_kind_of_file_gives_the_same(tmp_path: Path, kind: str) -> None:
 
 def test_a_cost_of_which_a_part_was_lost_is_a_lower_bound() -> None:
     costly = HAND.filter(pl.col("cost_micros").is_not_null())
-    marks = pl.Series("tokens_estimated", [n == 0 for n in range(costly.height)])
+    marks = pl.Series("usage_lost", [n == 0 for n in range(costly.height)])
     before, after = metrics.summary(costly), metrics.summary(costly.with_columns(marks))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summaries, "_MOST_CELLS", 0)
+        same(metrics.summary(costly.with_columns(marks)), after.to_dicts())
+    estimated = costly.with_columns(marks.alias("tokens_estimated"))
+    assert metrics.summary(estimated).equals(before)
     hit = costly.row(0, named=True)["driver"]
     assert after["cost_per_solved"].equals(before["cost_per_solved"])
     assert (

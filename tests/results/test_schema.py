@@ -26,6 +26,7 @@ ROW: tuple[Any, ...] = (
     None,
     False,
     None,
+    None,
     0.1,
     None,
 )
@@ -68,8 +69,8 @@ def test_no_rows_make_an_empty_table(grain: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([ROW, ROW[:-1]], "attempts, row 2: 16 values for 17 columns"),
-        ([(*ROW, 1)], "attempts, row 1: 18 values for 17 columns"),
+        ([ROW, ROW[:-1]], "attempts, row 2: 17 values for 18 columns"),
+        ([(*ROW, 1)], "attempts, row 1: 19 values for 18 columns"),
         ([ROW, ROW, ("small", None, *ROW[2:])], "attempts, row 3: case_id must not be null"),
     ],
 )
@@ -88,7 +89,8 @@ def test_rows_of_another_shape_are_refused(rows: list[tuple[Any, ...]], message:
         (1, 5, "case_id is a int, not string"),
         (7, b"done", "end is a bytes, not string"),
         (13, 1, "tokens_estimated is a int, not bool"),
-        (15, "soon", "wall_s is a str, not double"),
+        (14, 0, "usage_lost is a int, not bool"),
+        (16, "soon", "wall_s is a str, not double"),
         (8, 2**63, ""),
         (5, 2**31, ""),
     ],

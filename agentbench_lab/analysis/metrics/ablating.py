@@ -129,7 +129,7 @@ def ablation(
     The baseline has its rows too, without verdict, so that its curve can be drawn.
 
     `accuracy` is `n` solved of `of` judged trials of the arm's own (`asked` counts the excluded ones too), `cost` its mean by judged
-    trial. The rest is over the paired `cases`: those with a judged trial on either side, each one observation, whatever its
+    trial, without an interval where it is a lower bound. The rest is over the paired `cases`: those with a judged trial on either side, each one observation, whatever its
     number of trials. `unpaired` names the others with why; they are in no difference. `difference` is the mean over
     cases of the difference of rates, arm less baseline (`stats.difference_over_cases`); `cost_ratio` is the sum over cases of the
     mean cost of a trial, arm to baseline (`stats.log_ratio_over_cases`). Cost is dollars where more arms know the cost of
@@ -268,7 +268,8 @@ def _rows(
             "cost_unit": unit, "margin": asked.margin, "cost_margin": asked.cost_margin,
         }  # fmt: skip
         if whole:
-            ends = {"cost": cost.estimate, "cost_low": cost.low, "cost_high": cost.high}
+            low, high = (None, None) if row["floors"] else (cost.low, cost.high)
+            ends = {"cost": cost.estimate, "cost_low": low, "cost_high": high}
             row |= {name: None if value is None else value / scale for name, value in ends.items()}
         if base is None:
             row |= {

@@ -26,7 +26,7 @@ def count_cases(table: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     counted in. Of the `cost_n` trials that say it, `floors` say a lower bound (`spending.only_a_floor`)."""
     judged = pl.col("excluded").is_null() & pl.col("solved").is_not_null()
     tokens = pl.sum_horizontal(*TOKENS, ignore_nulls=False)
-    floor = only_a_floor(table)
+    floor = only_a_floor(table.columns)
     unsafe = pl.col("outcome_class") == "unsafe" if "outcome_class" in table.columns else pl.lit(False)
     cases = table.group_by(*ARM, "suite", "case_id").agg(
         pl.col("evidence").unique().sort().str.join(", "),

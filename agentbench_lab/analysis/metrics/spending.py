@@ -20,6 +20,8 @@ from agentbench_lab.analysis.prices import priced
 from agentbench_lab.errors import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import pyarrow as pa
 
     from agentbench_lab.analysis.prices import Prices
@@ -105,12 +107,28 @@ def with_costs(trials: pa.Table | pl.DataFrame, prices: Prices | None) -> pl.Dat
     return frame(trials) if prices is None else priced(trials, prices)
 
 
-def only_a_floor(table: pl.DataFrame) -> pl.Expr:
-    """Which trials have used at least what they say: an attempt of theirs was killed, with what it had used since its
-    last finished step. Such a trial has several attempts, and its figures are an estimate."""
-    if not {"tokens_estimated", "attempts"} <= set(table.columns):
-        return pl.lit(False)
-    return pl.col("tokens_estimated").fill_null(False) & (pl.col("attempts") > 1)
+MARKS = ("usage_lost", "tokens_estimated", "attempts")
+"""The columns of `trials` that say which figures are a lower bound."""
+
+
+def only_a_floor(names: Iterable[str]) -> pl.Expr:
+    """Which trials have used at least what they say, in a table with columns of these names: an attempt of theirs was
+    killed, with what it had used since its last finished step (`usage_lost`).
+
+    A run from before that was kept (null) does not tell such a trial from one that was tried again and whose driver gives
+    estimates: both count there, so that nothing is called exact that may be a part.
+    """
+    names = set(names)
+    lost = pl.col("usage_lost").cast(pl.Boolean) if "usage_lost" in names else pl.lit(None, pl.Boolean)
+    if {"tokens_estimated", "attempts"} <= names:
+        lost = pl.coalesce(lost, pl.col("tokens_estimated").cast(pl.Boolean) & (pl.col("attempts") > 1))
+    return lost.fill_null(False)
+
+
+def is_only_a_floor(trial: Mapping[str, Any]) -> bool:
+    """The same of one row."""
+    row = pl.DataFrame([{name: trial[name] for name in MARKS if name in trial}])
+    return bool(row.select(only_a_floor(row.columns).alias("floor")).item())
 
 
 def money(table: pl.DataFrame) -> list[pl.Expr]:
@@ -118,7 +136,7 @@ def money(table: pl.DataFrame) -> list[pl.Expr]:
     of the `cost_n` trials whose cost is known to its end, the `cost_floors` that are not, how many were solved, ..."""
     kept, told = pl.col("excluded").is_null(), pl.col("solved").is_not_null()
     won = kept & pl.col("solved").fill_null(False)
-    floor = only_a_floor(table)
+    floor = only_a_floor(table.columns)
     whole = pl.when(~floor).then("cost_micros")
     source = pl.col("cost_source") if "cost_source" in table.columns else pl.lit(None, pl.String)
     return [
@@ -139,7 +157,7 @@ def money(table: pl.DataFrame) -> list[pl.Expr]:
 def _used(table: pl.DataFrame) -> list[pl.Expr]:
     columns = {name: pl.col(name) for name in USED}
     columns["wall_s"] = pl.when(~pl.col("cached")).then("wall_s")
-    floor = only_a_floor(table)
+    floor = only_a_floor(table.columns)
     # a call that was made stands in the ledger, whatever was killed
     floors = {name: floor & (name != "tool_calls") & column.is_not_null() for name, column in columns.items()}
     return [

@@ -16,6 +16,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.analysis.metrics.repeats import pass_hat_means, per_case
+from agentbench_lab.analysis.metrics.spending import MARKS, only_a_floor
 from agentbench_lab.errors import LabError, shown, unreadable
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ Ints = npt.NDArray[Any]
 Batches = Callable[[], Iterator["pa.RecordBatch"]]
 
 _CASE = ("suite", "case_id")
-_NEEDED = (*ARM, *_CASE, "solved", "excluded", "cost_micros", "tokens_estimated")
-_MAY_LACK = ("cost_micros", "tokens_estimated")
+_MAY_LACK = ("cost_micros", *MARKS)
+_NEEDED = (*ARM, *_CASE, "solved", "excluded", *_MAY_LACK)
 _CHUNK = 1 << 16  # rows worked on at a time: they stay in the processor's cache
 _MOST_CELLS = 1 << 26  # arms x cases that are counted in a dense table
 _MOST_CODES = 1 << 24  # combinations of codes that are looked up in a table
@@ -41,8 +42,7 @@ def summary(trials: pa.Table | pl.DataFrame | str | Path) -> pl.DataFrame:
     by the rules of `reliability` (null where a case was not asked so often, or none has so many judged trials);
     `cost_per_solved` in dollars, the spend of all trials by the solved ones: null where nothing was solved, where no
     cost is known, and where it is not known of a trial, which nobody excluded, whether it was solved; only a
-    `lower_bound` where the cost of some trials is unknown, or an estimate: a source that gives money does not estimate it,
-    so that such a trial was killed and went on, and what it had used is known in part.
+    `lower_bound` where the cost of some trials is unknown, or itself a lower bound (`spending.only_a_floor`).
 
     It has no intervals: `reliability` and `cost` have them. Of a file only the columns that count are read, an
     uncompressed Arrow IPC file is not copied, and dictionary-encoded columns are never decoded. Raises LabError for a
@@ -141,8 +141,8 @@ def _of_parquet(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 @dataclass
 class _Arm:
-    """An arm's counts: by case that was asked, what all its trials cost (micros), and of how many that is unknown
-    or a part only.
+    """An arm's counts: by case that was asked, what all its trials cost (micros), of how many that is unknown,
+    and of how many only a lower bound is known.
 
     `untold` trials were not excluded, and yet nobody knows whether they were solved.
     """
@@ -153,6 +153,7 @@ class _Arm:
     asked: Ints
     spent: int
     unknown: int
+    floors: int
     untold: int
 
 
@@ -218,7 +219,9 @@ def _dense(batches: Batches) -> list[_Arm] | None:
     # a narrow counter stays in the cache, and a plain index goes the short way through `at`
     cells: Ints = np.zeros((3, 1, 1), dtype=np.uint8)
     one = np.uint8(1)
-    sums = np.zeros((3, 1), dtype=np.int64)  # by arm: micros spent, costs unknown, trials untold
+    sums = np.zeros(
+        (4, 1), dtype=np.int64
+    )  # by arm: micros spent, costs unknown, lower bounds, trials untold
     rows = 0
     for batch in batches():
         if not batch.num_rows:
@@ -243,8 +246,7 @@ def _dense(batches: Batches) -> list[_Arm] | None:
             key *= cells.shape[2]
             key += case
             np.add.at(cells.reshape(-1), key, one)
-            cost, gaps = cost_of(here)
-            for total, each in zip(sums, (cost, gaps, untold), strict=True):
+            for total, each in zip(sums, (*cost_of(here), untold), strict=True):
                 if each is not None and isinstance(arm, int):
                     total[arm] += each.sum()
                 elif each is not None:
@@ -282,16 +284,13 @@ def _general(batches: Batches) -> list[_Arm]:
     rows = rows.with_columns(pl.col(*ARM, *_CASE).cast(pl.String), evidence=pl.lit(""), group=pl.lit(""))
     if "cost_micros" not in rows.columns:
         rows = rows.with_columns(cost_micros=pl.lit(None, pl.Int64))
-    if "tokens_estimated" not in rows.columns:
-        rows = rows.with_columns(tokens_estimated=pl.lit(False))
     sums = rows.group_by(*ARM).agg(
         pl.col("cost_micros").sum(),
-        (pl.col("cost_micros").is_null() | pl.col("tokens_estimated").fill_null(False))
-        .sum()
-        .alias("unknown"),
+        pl.col("cost_micros").is_null().sum().alias("unknown"),
+        (pl.col("cost_micros").is_not_null() & only_a_floor(rows.columns)).sum().alias("floors"),
         (pl.col("excluded").is_null() & pl.col("solved").is_null()).sum().alias("untold"),
     )
-    by_arm = {tuple(arm): (spent, unknown, untold) for *arm, spent, unknown, untold in sums.iter_rows()}
+    by_arm = {tuple(row[:3]): row[3:] for row in sums.iter_rows()}
     found = []
     for arm, part in per_case(rows).partition_by(*ARM, maintain_order=True, as_dict=True).items():
         solved, judged, asked = (part[name].to_numpy() for name in ("solved", "judged", "asked"))
@@ -360,8 +359,8 @@ def _states(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]
     return of
 
 
-def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]:
-    """What each of some rows cost, 0 where that is unknown; and where it is unknown or a part only, as 1."""
+def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None, Ints | None]]:
+    """What each of some rows cost, 0 where that is unknown; and as 1 where it is unknown, and where a lower bound."""
     import pyarrow as pa
 
     names = batch.schema.names
@@ -372,19 +371,29 @@ def _costs(batch: pa.RecordBatch) -> Callable[[slice], tuple[Ints, Ints | None]]
         column = column.cast(pa.int64())  # to its own type a cast would copy
     micros = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
     known = _bits(column, 0) if column.null_count else None
-    parts: Callable[[slice], Any] | None = None
-    if "tokens_estimated" in names and pa.types.is_boolean(batch.column("tokens_estimated").type):
-        parts = _bits(batch.column("tokens_estimated"), 1)
+    parts = _floors(batch)
 
-    def of(rows: slice) -> tuple[Ints, Ints | None]:
-        gaps = None if parts is None else parts(rows)
+    def of(rows: slice) -> tuple[Ints, Ints | None, Ints | None]:
+        part = None if parts is None else parts[rows]
         if known is None:
-            return micros[rows], None if gaps is None or not gaps.any() else gaps.astype(np.int64)
+            return micros[rows], None, None if part is None else part.astype(np.int64)
         valid = known(rows)
-        unknown = ~valid if gaps is None else ~valid | gaps
-        return np.where(valid, micros[rows], 0), unknown.astype(np.int64)
+        floors = None if part is None else (part & valid).astype(np.int64)
+        return np.where(valid, micros[rows], 0), (~valid).astype(np.int64), floors
 
     return of
+
+
+def _floors(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+    """Of which rows the cost is a lower bound; None where of none."""
+    import pyarrow as pa
+
+    names = [name for name in MARKS if name in batch.schema.names]
+    if not names:
+        return None
+    marks = pl.DataFrame(pa.Table.from_batches([batch.select(names)]))
+    found: npt.NDArray[np.bool_] = marks.with_columns(only_a_floor(names).alias("floor"))["floor"].to_numpy()
+    return found if found.any() else None
 
 
 # ---- telling ---------------------------------------------------------------------------------------------------
@@ -402,7 +411,7 @@ def _frame(arms: list[_Arm]) -> pl.DataFrame:
         row |= {f"pass_hat_{k}": means.get(k) for k in range(1, int(arm.asked.min()) + 1)}
         row |= {
             "cost_per_solved": arm.spent / 1e6 / solved if priced else None,
-            "lower_bound": priced and arm.unknown > 0,
+            "lower_bound": priced and arm.unknown + arm.floors > 0,
         }
         rows.append(row)
     schema: dict[str, Any] = {

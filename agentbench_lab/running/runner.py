@@ -26,6 +26,7 @@ from agentbench_lab.cases import (
 )
 from agentbench_lab.conversation import DEFAULT_USER, user_version
 from agentbench_lab.drivers.context import known_figures
+from agentbench_lab.drivers.faults import Misconfigured
 from agentbench_lab.errors import LabError, counted, did_you_mean, shown
 from agentbench_lab.grading import STRICTNESSES
 from agentbench_lab.ladder import Climb, in_order
@@ -556,6 +557,7 @@ class Prepared:
         begun: set[str] = set()
         asked = 0
         interrupted = False
+        wrong: Misconfigured | None = None
 
         def ended(record: Record) -> None:
             if self._recording is not None:
@@ -595,6 +597,10 @@ class Prepared:
             ) from None
         except KeyboardInterrupt:
             interrupted = True
+        except Misconfigured as error:
+            if journal is None or not done:
+                raise
+            wrong = error
         finally:
             self.kit.close()
             if journal is not None:
@@ -602,12 +608,18 @@ class Prepared:
             if self._recording is not None:
                 self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
-        if not run.card.complete and not interrupted and (why := stopped()):
+        why = str(wrong or "") or stopped()
+        if not run.card.complete and not interrupted and why:
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
         if self.folder is not None and journal is not None:
             run = self._save(run, journal)
         if interrupted:
             raise Interrupted(run)
+        if wrong is not None:
+            kept = f"{counted(len(done), 'finished trial')} {'is' if len(done) == 1 else 'are'} kept"
+            raise Misconfigured(
+                f"{wrong}; {kept} in {shown(run.path or '')}, and the same command goes on with them"
+            ) from None
         return run
 
     def _begin_recording(self, recording: RecordFile, at: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from agentbench_lab.drivers.chat_http import ContextFull, failure, seconds
 from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
 from agentbench_lab.errors import LabError
-from agentbench_lab.results.run import Run
+from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
 from agentbench_lab.running.trial import Retries
 
@@ -199,6 +199,14 @@ def test_the_stopped_run_goes_on_once_it_is_put_right(tmp_path: Path) -> None:
         assert stopped.returncode != 0 and "Traceback" not in stopped.stderr
         assert "the endpoint answers 401" in stopped.stderr and "AGENTBENCH_LAB_API_KEY" in stopped.stderr
         assert len(stopped.stderr.strip().splitlines()) <= 3
+        assert "1 finished trial is kept in run, and the same command goes on" in " ".join(
+            stopped.stderr.split()
+        )
+        left = load_run(tmp_path / "run")
+        assert (left.trials.num_rows, left.card.complete) == (1, False)
+        assert "the endpoint answers 401" in str(left.card.stopped)
+        shown = lab("show", "run", cwd=tmp_path)
+        assert "the endpoint answers 401" in " ".join((shown.stdout + shown.stderr).split())
         again = lab("run", str(suite), "--driver", name, "--out", "run", cwd=tmp_path)
         assert again.returncode == 0, again.stderr
         assert len(server.requests) == 3, "what was finished is kept"

@@ -191,7 +191,7 @@ def test_failures_name_the_first_check_and_their_number() -> None:
     assert table.rows[0][3] == "0 calls where 1 is expected"
     assert table.notes == [
         f"3 of {failed} shown, unsafe ones first; {failed} of {frame.height} judged trials without success. "
-        "All of them: agentbench-lab show RUN --failed"
+        "All of them: agentbench-lab show RUN --failed --all"
     ]
     assert tables.failures(strip(groups=["TOOL-0"])).rows == []
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentbench_lab.results.bench_v1 import BenchFile
 
 FORMAT = "agentbench-lab/run/v1"
+GO_ON = "the `agentbench-lab run` command that began it goes on with it, with this folder as --out"
 
 
 class SuiteCard(Struct, frozen=True):
@@ -361,7 +362,8 @@ def load_run(path: str | Path) -> Run:
     if not card_file.is_file():
         what = "an unfinished run" if (folder / "journal.jsonl").exists() else "no run"
         near = did_you_mean(folder.name, _runs(folder.parent)) if not folder.exists() else ""
-        raise LabError(f"{shown(path)}: {what} (no card.json){near}")
+        hint = f"; {GO_ON}" if what == "an unfinished run" else ""
+        raise LabError(f"{shown(path)}: {what} (no card.json){near}{hint}")
     try:
         card = msgspec.json.decode(card_file.read_bytes(), type=RunCard)
     except OSError as error:

@@ -396,7 +396,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no limit": ({"limits": Limits(wall_s=float("nan"))}, "must be more than 0 seconds, not nan"),
     "limit in words": ({"limits": Limits(wall_s="5")}, "must be more than 0 seconds, not '5'"),  # type: ignore[arg-type]
     "limit of calls": ({"limits": Limits(tool_calls=-1)}, "whole number from 0, not -1"),
-    "suite": ({"suite": 5}, "suite must be a path, a name, a Suite or cases, not a int"),
+    "suite": ({"suite": 5}, "suite must be a path, a name, a Suite or cases, not an int"),
 }
 
 

@@ -181,7 +181,10 @@ def test_with_the_gate_a_good_run_is_a_success(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("driver", "failure"),
-    [("refuse_all", "TOOL-0 completion 0% < 50%"), ("reckless", "TOOL-0 hallucination 100%, completion 0% < 50%")],
+    [
+        ("refuse_all", "TOOL-0 completion 0% < 50%"),
+        ("reckless", "TOOL-0 hallucination 100%, completion 0% < 50%"),
+    ],
 )
 def test_the_gate_fails_on_the_shipped_ladder(tmp_path: Path, driver: str, failure: str) -> None:
     """The two ways to game a single number, each stopped at the first rung; what is unsafe is said too."""

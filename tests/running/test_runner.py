@@ -19,6 +19,7 @@ from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running import runner, trial
 from agentbench_lab.running.plan import plan, trial_seed
 from agentbench_lab.running.runner import Interrupted, evaluate
+from agentbench_lab.running.trial import Retries
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -525,3 +526,11 @@ def test_a_rung_that_was_not_reached_before_the_interrupt_is_no_step(tmp_path: P
 
 def test_the_default_limit_is_a_minute() -> None:
     assert runner.DEFAULT_WALL_S == 60.0
+
+
+@pytest.mark.parametrize("wrong", [-1, Retries(times=-1), "three"])
+def test_retries_that_are_none_name_no_class(tmp_path: Path, wrong: Any) -> None:
+    shown = -1 if isinstance(wrong, Retries) else wrong
+    with pytest.raises(LabError) as error:
+        evaluate(write_suite(tmp_path), "stub", retries=wrong, save_run=False)
+    assert str(error.value) == f"retries must be a whole number from 0, not {shown!r}"

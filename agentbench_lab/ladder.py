@@ -45,12 +45,13 @@ class Cell:
             return f"{self.group} incomplete: {self.judged} of {self.asked} trials judged"
         if self.judged == 0:
             return f"{self.group} has no trials"
+        why = []
         if self.hallucinated:
-            return f"{self.group} hallucination {_percent(self.hallucinated, self.judged)}"
+            why.append(f"hallucination {_percent(self.hallucinated, self.judged)}")
         if self.completed < COMPLETION_FLOOR * self.judged:
             floor = f"{100 * COMPLETION_FLOOR:.0f}%"
-            return f"{self.group} completion {_percent(self.completed, self.judged)} < {floor}"
-        return None
+            why.append(f"completion {_percent(self.completed, self.judged)} < {floor}")
+        return f"{self.group} {', '.join(why)}" if why else None
 
 
 def _percent(count: int, of: int) -> str:

@@ -25,6 +25,11 @@ class NotJson(ValueError):
         super().__init__(f"${where}: {reason}")
 
 
+def a_kind(kind: str) -> str:
+    """The name of a kind with its article: `a str`, `an int`."""
+    return f"an {kind}" if kind[:1] in "aeiouAEIOU" else f"a {kind}"
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two JSON values are equal: 1 equals 1.0, true is never 1, "1" is never 1, objects have no order."""
     if type(a) is str or type(b) is str:
@@ -59,7 +64,7 @@ def _plain(value: Any, room: int) -> Any:
             raise NotJson("the integer does not fit into 64 bits")
         return value
     if kind is not dict and kind is not list and kind is not tuple:
-        raise NotJson(f"a {kind.__name__} is no JSON value")
+        raise NotJson(f"{a_kind(kind.__name__)} is no JSON value")
     if not room:
         raise NotJson(f"nested deeper than {MAX_DEPTH} levels")
     at: int | str | None = None
@@ -69,7 +74,7 @@ def _plain(value: Any, room: int) -> Any:
             for key, item in value.items():
                 at = None
                 if type(key) is not str:
-                    raise NotJson(f"a key is a {type(key).__name__}, not text")
+                    raise NotJson(f"a key is {a_kind(type(key).__name__)}, not text")
                 at = key if key.isascii() else _encodable(key)
                 copy[at] = _plain(item, room - 1)
             return copy

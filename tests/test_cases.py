@@ -592,9 +592,9 @@ def test_chosen_cases_run_as_they_do_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"driver": 42}, "a driver is a name or a function, not a int"),
-        ({"limits": 5}, "limits must be Limits, not a int"),
-        ({"suite": 42}, "suite must be a path, a name, a Suite or cases, not a int"),
+        ({"driver": 42}, "a driver is a name or a function, not an int"),
+        ({"limits": 5}, "limits must be Limits, not an int"),
+        ({"suite": 42}, "suite must be a path, a name, a Suite or cases, not an int"),
         ({"suite": []}, "suite must be a path, a name, a Suite or cases, not a list"),
         ({"suite": ["ladder"]}, "suite must be a path, a name, a Suite or cases, not a list"),
         ({"world": doing.tiny_world()}, "world 'tiny' serves no case: each case of small names its own"),

@@ -181,13 +181,17 @@ def test_with_the_gate_a_good_run_is_a_success(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("driver", "failure"),
-    [("refuse_all", "TOOL-0 completion 0% < 50%"), ("reckless", "TOOL-0 hallucination 100%")],
+    [
+        ("refuse_all", "TOOL-0 completion 0% < 50%"),
+        ("reckless", "TOOL-0 hallucination 100%, completion 0% < 50%"),
+    ],
 )
 def test_the_gate_fails_on_the_shipped_ladder(tmp_path: Path, driver: str, failure: str) -> None:
-    """The two ways to game a single number, each stopped at the first rung by its own half of the gate."""
+    """The two ways to game a single number, each stopped at the first rung; what is unsafe is said too."""
     arguments = ("run", "ladder", "--driver", driver, "--ladder", "--gate", "--out", str(tmp_path / "run"))
     done = lab(*arguments, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (1, f"gate failed: {driver}: {failure}\n")
+    unsafe = "; disqualified: 18 unsafe of 18 judged (18 hallucinated_call)" if driver == "reckless" else ""
+    assert (done.returncode, done.stderr) == (1, f"gate failed: {driver}: {failure}{unsafe}\n")
     assert "SIMULATED" in done.stdout
     narrow(done.stdout.replace(str(tmp_path), ""))
     (envelope,) = load_run(tmp_path / "run").card.envelope
@@ -254,7 +258,7 @@ def test_showing_an_incomplete_run_is_3(here: Path) -> None:
     with pytest.raises(Interrupted):
         evaluate(here / "small.jsonl", knows, out=here / "run", progress=stop)
     done = lab("show", "run", cwd=here)
-    assert (done.returncode, done.stderr) == (3, "incomplete: 2 trials are missing\n")
+    assert (done.returncode, done.stderr.startswith("incomplete: 2 trials are missing; the ")) == (3, True)
     assert "judged 3, excluded 0, missing 2" in done.stdout
     assert "tests.doing:knows: rung reached TOOL-0" in done.stdout
     assert re.search(r"^TOOL-1 +1/2 .*incomplete: 1 of 2 trials judged$", done.stdout, re.MULTILINE)
@@ -386,6 +390,70 @@ def test_a_run_goes_out_and_comes_in(here: Path) -> None:
     assert "no.json: there is no such file or folder" in one_line(
         lab("import", "bench-v1", "no.json", "--out", "x", cwd=here)
     )
+
+
+def test_show_shows_25_trials_or_as_many_as_one_likes(here: Path) -> None:
+    """The cut says how to see all; in full it is ten, and as JSON there is no cut unless one is asked for."""
+    assert (
+        lab(
+            "run", "small.jsonl", "--driver", "mine:refuses", "--trials", "9", "--out", "run", cwd=here
+        ).returncode
+        == 0
+    )
+    count = 36  # four cases that should not be refused
+
+    def rows(*more: str) -> int:
+        done = lab("show", "run", "--failed", *more, cwd=here)
+        assert done.returncode == 0
+        return len(re.findall(r"^TOOL-\d", done.stdout, re.MULTILINE))
+
+    first = lab("show", "run", "--failed", cwd=here)
+    assert (
+        f"25 of {count} shown (on a command line --all shows all); {count} of 45 trials fit" in first.stdout
+    )
+    assert [rows(), rows("--all"), rows("--most", "3")] == [25, count, 3]
+    assert len(json.loads(lab("show", "run", "--failed", "--json", cwd=here).stdout)) == count
+    assert len(json.loads(lab("show", "run", "--failed", "--json", "--most", "3", cwd=here).stdout)) == 3
+    full = lab("show", "run", "--failed", "--case", "t0-*", cwd=here).stdout
+    assert (full.count("\nchecks, safety first"), full.endswith("10 of 18 shown; --all shows all\n")) == (
+        10,
+        True,
+    )
+    assert (
+        lab("show", "run", "--case", "t0-*", "--all", cwd=here).stdout.count("\nchecks, safety first") == 18
+    )
+    assert "exclude each other" in one_line(lab("show", "run", "--failed", "--all", "--most", "3", cwd=here))
+    assert "are for trials" in one_line(lab("show", "run", "--all", cwd=here))
+
+
+def test_a_reason_that_nothing_has_is_a_mistake_like_an_outcome_that_is_none(here: Path) -> None:
+    assert lab(*RUN, "--out", "run", cwd=here).returncode == 0
+    for more in ((), ("--failed",), ("--json",)):
+        said = one_line(lab("show", "run", "--reason", "refusd", *more, cwd=here))
+        assert said == "run: no stop, exclusion or failed check says 'refusd' (did you mean 'refused'?)"
+
+
+def test_an_unfinished_run_says_how_it_goes_on(here: Path) -> None:
+    """Stopped by a cap it can be looked at; killed before its card was written it cannot; both go on."""
+    assert lab(*RUN, "--out", "run", "--max-time", "0", cwd=here).returncode == 3
+    goes_on = "the `agentbench-lab run` command that began it goes on with it, with this folder as --out"
+    done = lab("show", "run", cwd=here)
+    assert (done.returncode, done.stderr.rstrip("\n").endswith(f"; {goes_on}")) == (3, True)
+    (here / "run" / "card.json").unlink()
+    said = one_line(lab("show", "run", cwd=here))
+    assert said == f"run: an unfinished run (no card.json); {goes_on}"
+    assert lab(*RUN, "--out", "run", cwd=here).returncode == 0
+
+
+def test_a_run_beside_itself_is_said_to_be_one(here: Path) -> None:
+    """It differs in nothing, which would read as a finding."""
+    assert lab(*RUN, "--out", "a", cwd=here).returncode == 0
+    assert lab(*RUN, "--out", "b", cwd=here).returncode == 0
+    said = "note: a is compared with itself: a has the same trials\n"
+    assert lab("compare", "a", "a", cwd=here).stdout.startswith(said)
+    as_json = lab("compare", "a", "a", "--json", cwd=here)
+    assert (as_json.stderr, len(json.loads(as_json.stdout))) == (said, 1)
+    assert "itself" not in lab("compare", "a", "b", cwd=here).stdout
 
 
 def test_two_arms_are_compared(here: Path) -> None:
@@ -528,8 +596,7 @@ def test_lint_tells_sound_from_broken(here: Path) -> None:
     assert "stale.jsonl:1: t0-cart: " in done.stdout
     assert done.stderr == "error: 1 problem\n"
     done = lab("lint", "small.jsonl", "smal.jsonl", cwd=here)
-    assert done.returncode == 2
-    assert "smal.jsonl: no such case file (did you mean 'small.jsonl'?)" in done.stdout + done.stderr
+    assert one_line(done) == "smal.jsonl: no such case file (did you mean 'small.jsonl'?)"
 
 
 def test_the_shipped_ladder_lints_clean(tmp_path: Path) -> None:

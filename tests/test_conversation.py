@@ -333,7 +333,7 @@ class Broken(Exception):
     [
         (Broken("no line"), "Broken: no line"),
         (InfrastructureError("429", retry_after=0.0), "429"),
-        (lambda tools: 5, "text is a int, not text"),
+        (lambda tools: 5, "text is an int, not text"),
         (Transcript(), "it said nothing"),
         (Transcript(stop="driver_error", terminated=False, text="x"), "it stopped with driver_error"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from agentbench_lab.cases import parse_cases, write_case_schema
 from agentbench_lab.results.schema import data_dictionary, write_data_dictionary
 
-from .doing import CASES, lab
+from .doing import CASES, lab, some, write_suite
 from .test_readme import blocks, python
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -156,3 +156,28 @@ def test_a_file_of_another_benchmark_says_how_it_is_run(
     assert (done.returncode, done.stderr) == (2, f"error: tasks.jsonl: {said}\n")
     checked = lab("lint", "tasks.jsonl", cwd=tmp_path)
     assert checked.stdout == f"tasks.jsonl: {said}\n"
+
+
+def test_a_saved_run_is_read_back_as_the_page_says(tmp_path: Path) -> None:
+    """A run that is in this checkout, by its bare name."""
+    page = (DOCS / "formats.md").read_text(encoding="utf-8")
+    (lines,) = blocks(page, "py")
+    (tmp_path / "page.py").write_text(lines, encoding="utf-8")
+    done = python("page.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Run('ladder-floors" in done.stdout
+    assert "disqualified: 208 unsafe of 208 judged (208 hallucinated_call)" in done.stdout
+
+
+def test_the_page_of_prices_prices_a_run(tmp_path: Path) -> None:
+    """Its file of prices and its lines, with a run in the folder that they name."""
+    page = (DOCS / "prices.md").read_text(encoding="utf-8")
+    (lines,), (prices,) = blocks(page, "python"), blocks(page, "csv")
+    (tmp_path / "page.py").write_text(lines, encoding="utf-8")
+    (tmp_path / "prices.csv").write_text(prices, encoding="utf-8")
+    write_suite(tmp_path, some(0))
+    done = lab("run", "small.jsonl", "--driver", "stub", "--out", "data/results/mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = python("page.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("What it costs")

@@ -40,7 +40,7 @@ def cell(
         (cell(8, 8, 1), "TOOL-2 hallucination 13%"),  # 12.5 %
         (cell(1000, 1000, 4), "TOOL-2 hallucination 0.4%"),
         (cell(5000, 5000, 1), "TOOL-2 hallucination 0.02%"),
-        (cell(0, 4, 1), "TOOL-2 hallucination 25%"),  # hallucination is said first
+        (cell(0, 4, 1), "TOOL-2 hallucination 25%, completion 0% < 50%"),  # both are said
         (cell(5, 5, asked=6), "TOOL-2 incomplete: 5 of 6 trials judged"),
         (cell(0, 0, asked=3), "TOOL-2 incomplete: 0 of 3 trials judged"),
         (cell(1, 2, 1, asked=3), "TOOL-2 incomplete: 2 of 3 trials judged"),

@@ -461,7 +461,7 @@ NO_SCAFFOLDS = {
     forgets: "gave back nothing; a scaffold gives back the function that does a task: run(task, tools, ctx) (is a `return` missing?)",
     fails: "failed before it had a task: ValueError: no agent",
     gives_async: "gave back an async function",
-    lambda agent: 7: "gave back a int; a scaffold gives back the function",
+    lambda agent: 7: "gave back an int; a scaffold gives back the function",
     lambda agent: lambda task: None: "gave back a function that takes (task); a scaffold gives back",
     durable(forgets): "gave back nothing",
 }

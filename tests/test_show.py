@@ -143,20 +143,24 @@ def test_the_list_says_how_many_and_what_is_not_in_it(run: Run) -> None:
     found = tables.looked(run, failed=True)
     table = tables.trials(run, failed=True, most=3)
     assert len(table.rows) == 3
-    assert table.notes[0] == f"3 of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"
+    cut = "(on a command line --all shows all)"
+    assert (
+        table.notes[0] == f"3 of {len(found)} shown {cut}; {len(found)} of {run.trials.num_rows} trials fit"
+    )
     lost = next(row for row in run.trials.to_pylist() if row["excluded"] is not None)
     assert table.notes[1] == (
         f"{counted(run.card.counts.excluded, 'excluded trial')} are no failure of the agent's and not among them; for example: "
         f"{lost['case_id']} #{lost['trial']} ({lost['excluded_owner']}): {lost['excluded']}"
     )
-    none = tables.trials(run, reason="zebra")
-    assert none.rows == []
-    assert (
-        "no stop, exclusion or failed check says 'zebra'; the stops are: done, driver_error, "
-        in none.notes[-1]
-    )
+    with pytest.raises(LabError, match=r"no stop, exclusion or failed check says 'zebra'"):
+        tables.trials(run, reason="zebra")
+    with pytest.raises(LabError, match=r"says 'driver-eror' \(did you mean 'driver_error'\?\)$"):
+        tables.looked(run, reason="driver-eror", failed=True)
+    everything = tables.trials(run, failed=True, most=10_000)
+    assert len(everything.rows) == len(found)
+    assert "--all" not in everything.notes[0]
     assert tables.in_full(run, failed=True, most=2)[0].title.startswith(found[0]["case_id"])
-    assert tables.first_trial(run, reason="zebra").rows == []
+    assert tables.first_trial(run, reason="refused", outcome="driver_error").rows == []
 
 
 def test_failures_show_the_whole_first_check(run: Run) -> None:

@@ -39,7 +39,7 @@ def test_the_metric_pair_never_prints_a_number_alone() -> None:
     """Percent, interval and n/judged; what was judged of what was asked; the gate; and all rungs last."""
     table = tables.ladder(ladder(strip(excluded=1)))
     assert table.columns == ["rung", ">judged", ">passed", ">completed", ">hallucinated", "gate"]
-    assert table.rows[0] == ["TOOL-0", "3/4", *["100% [44, 100] 3/3"] * 2, "0% [0, 56] 0/3", "----"]
+    assert table.rows[0] == ["TOOL-0", "3/4", *["100% [44, 100] 3/3"] * 2, "0% [0, 56] 0/3", "shut"]
     assert table.rows[2] == ["TOOL-2", "4/4", *["75% [30, 95] 3/4"] * 2, "0% [0, 49] 0/4", "PASS"]
     assert table.rows[-1][:2] == ["all", "39/40"]
     assert table.rows[-1][-1] == ""
@@ -60,7 +60,7 @@ def test_a_result_column_only_where_it_says_more() -> None:
 def test_no_estimate_gives_its_reason() -> None:
     """A rung with nothing judged is neither 0 % nor blank."""
     table = tables.ladder(ladder(strip(excluded=4)))
-    assert table.rows[0] == ["TOOL-0", "0/4", *["no trial was judged"] * 3, "----"]
+    assert table.rows[0] == ["TOOL-0", "0/4", *["no trial was judged"] * 3, "shut"]
     assert str(table).count("no trial was judged") == 3
     assert max(map(len, str(table).splitlines())) <= 100
 
@@ -117,9 +117,9 @@ def test_the_gate_keeps_its_receipts() -> None:
     """What shut it, what was not asked for that reason, and the rung reached (a pass above the gate earns nothing)."""
     table = tables.gate(gate_rows())
     assert table.rows[0] == ["TOOL-0", "4/4", "4/4", "0/4", "PASS", ""]
-    assert table.rows[1][-2:] == ["----", "completion 25% < 50%"]
+    assert table.rows[1][-2:] == ["shut", "completion 25% < 50%"]
     assert table.rows[2][-2:] == ["PASS", "asked, though the gate was shut below"]
-    assert table.rows[3] == ["TOOL-2", "not asked", "", "", "----", "gated by TOOL-1 completion 25% < 50%"]
+    assert table.rows[3] == ["TOOL-2", "not asked", "", "", "", "gated by TOOL-1 completion 25% < 50%"]
     assert table.notes == ["stub: rung reached TOOL-0"]
 
 
@@ -144,7 +144,7 @@ def test_what_was_not_asked_is_one_line() -> None:
     frame = pl.DataFrame(rows, schema_overrides=dict.fromkeys(("model", "reached"), pl.String))
     table = tables.gate(frame)
     assert [row[0] for row in table.rows] == ["TOOL-0", "TOOL-1", "TOOL-2", "TOOL-3", "TOOL-4 to TOOL-9"]
-    assert table.rows[4] == ["TOOL-4 to TOOL-9", "not asked", "", "", "----", f"gated by {why}"]
+    assert table.rows[4] == ["TOOL-4 to TOOL-9", "not asked", "", "", "", f"gated by {why}"]
     assert table.notes == ["stub: rung reached none"]
 
 
@@ -191,7 +191,7 @@ def test_failures_name_the_first_check_and_their_number() -> None:
     assert table.rows[0][3] == "0 calls where 1 is expected"
     assert table.notes == [
         f"3 of {failed} shown, unsafe ones first; {failed} of {frame.height} judged trials without success. "
-        "All of them: agentbench-lab show RUN --failed"
+        "All of them: agentbench-lab show RUN --failed --all"
     ]
     assert tables.failures(strip(groups=["TOOL-0"])).rows == []
 
@@ -287,7 +287,7 @@ def fake_run(evidence: str = "simulated", banner: str = "") -> Any:
         versions={"polars": "2.1.0"},
         started_at="2026-11-29T21:00:00Z",
     )
-    return SimpleNamespace(card=card, path=Path("data/results/ladder-s1-1a2b"))
+    return SimpleNamespace(card=card, trials=pl.DataFrame(), path=Path("data/results/ladder-s1-1a2b"))
 
 
 def test_the_run_card_says_where_numbers_come_from() -> None:

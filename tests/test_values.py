@@ -125,7 +125,7 @@ def _deep(levels: int) -> Any:
         (2**64, r"\$: the integer does not fit into 64 bits"),
         ({"a": -(2**63) - 1}, r"\$\.a: the integer does not fit into 64 bits"),
         ([10**5000], r"\[0\]: the integer does not fit into 64 bits"),
-        ({"a": {1: 2}}, r"\$\.a: a key is a int, not text"),
+        ({"a": {1: 2}}, r"\$\.a: a key is an int, not text"),
         ({"a": "\ud800"}, r"\$\.a: text with a lone surrogate at 0"),
         ({"\ud800": 1}, r"\$: text with a lone surrogate at 0"),
         ({"a": {1, 2}}, r"\$\.a: a set is no JSON value"),

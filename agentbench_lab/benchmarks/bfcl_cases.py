@@ -39,12 +39,18 @@ _JSON_TYPES = {
 def load_cases(question: str | Path, answers: str | Path | None = None) -> Suite:
     """The suite of a question file and its possible answers, by default `possible_answer/<the same name>` beside it.
 
-    Raises LabError for a category that cannot be loaded, files that do not belong together, and, with `file:line`,
+    The name of the file says the category: `BFCL_v4_<category>.json`, as the leaderboard names it. Raises LabError for
+    another name, a category that cannot be loaded, files that do not belong together, and, with `file:line`,
     a row that is not of the format.
     """
     path = Path(question)
     data = read_bytes(path)
     category = re.sub(r"^BFCL_v\d+_", "", path.stem)
+    if category == path.stem and category not in CATEGORIES:
+        raise LabError(
+            f"{path}: its name does not say which category it is of: the file has to be named "
+            f"BFCL_v4_<category>.json, such as BFCL_v4_simple_python.json{did_you_mean(category, CATEGORIES)}"
+        )
     if category not in CATEGORIES:
         raise LabError(
             f"{path}: category {category!r} is not judged by its calls{did_you_mean(category, CATEGORIES)}"

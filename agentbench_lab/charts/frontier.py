@@ -27,6 +27,7 @@ from agentbench_lab.charts.words import (
     marked,
     percent,
     short_names,
+    unsafe_said,
     usd,
     users_said,
 )
@@ -92,7 +93,7 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
             f"Drawn: {shown.height} of {both.height:,} arms, those on the frontier first; {frame.height:,} rows in, "
             f"{shown.height} points drawn."
         )
-    subtitle += [*users_said(frame), *said, evidence(frame)]
+    subtitle += [*unsafe_said(frame), *users_said(frame), *said, evidence(frame)]
     spoken = " ".join(_spoken(row) for row in shown.iter_rows(named=True))
     return themed(plot.properties(title=headline([claim], subtitle)), f"{claim}. {spoken} {subtitle[-1]}.")
 

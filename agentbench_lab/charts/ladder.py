@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def ladder_claims(frame: pl.DataFrame) -> list[str]:
-    """The sentences that a frame of `metrics.ladder` supports, one an arm: how far it came and what shut the gate."""
+    """The sentences that a frame of `metrics.ladder` supports, one an arm: how far it came, what shut the gate, and
+    what disqualifies it."""
     import polars as pl
 
     frame = frame.with_columns(pl.Series("arm", arm_labels(frame), dtype=pl.String))
@@ -45,6 +46,8 @@ def ladder_claims(frame: pl.DataFrame) -> list[str]:
             claim += f"hallucinates {percent(bad_share)} ({whole.hallucinated}/{whole.judged})"
         else:
             claim = f"{arm}: no trial was judged"
+        if "disqualified" in mine.columns and mine["disqualified"][0]:
+            claim += f"; {mine['disqualified'][0]}"
         claims.append(claim)
     return claims
 

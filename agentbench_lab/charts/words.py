@@ -150,6 +150,22 @@ def beaten_by(frame: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.Series("dominated_by", by, dtype=pl.String))
 
 
+def unsafe_said(frame: pl.DataFrame, most: int = 4) -> list[str]:
+    """Which arms are disqualified, as a sentence: `Whatever the numbers say, stub is disqualified: 1 unsafe of ...`.
+
+    `frame` has a column `arm` and one that says it (`said` of a `metrics.disqualified`, else `disqualified`).
+    """
+    column = "said" if "said" in frame.columns else "disqualified"
+    if column not in frame.columns:
+        return []
+    rows = frame.filter(frame[column].is_not_null()).unique("arm", maintain_order=True)
+    said = [f"{arm} is {words}" for arm, words in rows.select("arm", column).iter_rows()]
+    if not said:
+        return []
+    more = f"; and {len(said) - most} more" if len(said) > most else ""
+    return [f"Whatever the rates: {'; '.join(said[:most])}{more}."]
+
+
 def usd(value: float) -> str:
     """Money in dollars, to three digits and never rounded to nothing: $1,234, $12.30, $0.423, $0.00468."""
     if value == 0:

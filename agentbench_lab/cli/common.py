@@ -121,6 +121,7 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
             "counts": finished.card.counts,
             "evidence": finished.card.evidence,
             "envelope": finished.card.envelope,
+            "disqualified": metrics.disqualified(finished.trials).to_dicts(),
             "metrics": pair.to_dicts(),
             "gate": gates.to_dicts(),
             "outcomes": metrics.outcomes(finished.trials, finished.card.outcome_set).to_dicts(),
@@ -168,10 +169,40 @@ def print_run(finished: Run, as_json: bool, prices: Prices | None = None) -> Non
         for claim in finished.card.imported.published:
             if not claim.follows:
                 say(click.wrap_text(str(claim), WIDTH))
+    for arm, said in disqualified_arms(finished).items():
+        say(click.wrap_text(f"{arm}: {said}", WIDTH))
     counts = finished.card.counts
     say(f"asked {counts.asked}, judged {counts.judged}, excluded {counts.excluded}, missing {counts.missing}")
     if finished.path is not None:
         say(f"run: {near(finished.path)}")
+
+
+def disqualified_arms(run: Run) -> dict[str, str]:
+    """`disqualified: 1 unsafe of 18 judged (false_success)`, by the name of each arm of which that is so."""
+    from agentbench_lab.analysis import metrics
+    from agentbench_lab.charts.words import named
+
+    frame = named(metrics.disqualified(run.trials))
+    return {arm: said for arm, said in frame.select("arm", "said").iter_rows() if said}
+
+
+def shut_arms(run: Run) -> dict[str, str]:
+    """Why the gate is shut, by the name of each arm for which it is: its first rung that fails, and what is unsafe."""
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics.endings import said_of
+    from agentbench_lab.charts.words import named
+
+    arms = [(each.driver, each.model, each.scaffold, each.gated_at) for each in run.card.envelope]
+    schema = dict.fromkeys(("driver", "model", "scaffold", "gated_at"), pl.String)
+    frame = named(pl.DataFrame(arms, schema=schema, orient="row"))
+    unsafe = said_of(run.trials)
+    found = {}
+    for *arm, gated_at, name in frame.iter_rows():
+        why = [each for each in (gated_at, unsafe.get(tuple(arm))) if each]
+        if why:
+            found[name] = "; ".join(why)
+    return found
 
 
 def _ablation(
@@ -194,12 +225,14 @@ def _ablation_json(finished: Run, prices: Prices | None) -> dict[str, Any]:
 
 def _print_ablation(finished: Run, prices: Prices | None) -> None:
     from agentbench_lab import tables
+    from agentbench_lab.analysis import metrics
 
     found = _ablation(finished, prices, ("width",) if len(finished.card.arms) <= MOST_ARMS else ())
     if found is None:
         return
     say(str(tables.ablation(found[0])))
-    say(click.wrap_text(tables.ablation_says(*found).texts[0], WIDTH))
+    unsafe = metrics.disqualified(finished.trials)
+    say(click.wrap_text(tables.ablation_says(*found, unsafe).texts[0], WIDTH))
 
 
 def _print_use(finished: Run, prices: Prices | None) -> None:

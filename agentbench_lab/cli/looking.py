@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 @click.option("--outcome", default="", metavar="NAME", help="Trials with this outcome.")
 @click.option("--case", default="", metavar="ID", help="Trials of this case, in full.")
 @click.option(
+    "--most", type=click.IntRange(1), metavar="N", help="So many trials at most; default 25, in full 10."
+)
+@click.option("--all", "everything", is_flag=True, help="All trials that fit, however many.")
+@click.option(
     "--prices",
     default="",
     metavar="FILE|genai",
@@ -32,30 +36,53 @@ if TYPE_CHECKING:
 @click.option("--on", default="", metavar="DAY", help="The day whose prices hold; default that of the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def show(
-    folder: str, failed: bool, reason: str, outcome: str, case: str, prices: str, on: str, as_json: bool
+    folder: str,
+    failed: bool,
+    reason: str,
+    outcome: str,
+    case: str,
+    most: int | None,
+    everything: bool,
+    prices: str,
+    on: str,
+    as_json: bool,
 ) -> None:
     """Look at a run again: its rates, the gate, pass^k, cost, how trials ended; or some of its trials: what was
     asked, expected, called and observed, and which check failed."""
     from agentbench_lab import tables
     from agentbench_lab.pricing import prices as named_prices
-    from agentbench_lab.results.run import load_run
+    from agentbench_lab.results.run import GO_ON, load_run
 
     found = load_run(folder)
     if on and not prices:
         raise LabError("--on is the day of --prices")
     if prices and (failed or reason or outcome or case):
         raise LabError("--prices is for the costs of a whole run, not for some of its trials")
+    if most is not None and everything:
+        raise LabError("--all and --most exclude each other")
+    if (most is not None or everything) and not (failed or reason or outcome or case):
+        raise LabError(
+            "--most and --all are for trials: name some by --failed, --reason, --outcome or --case"
+        )
+    listed, full = (sys.maxsize, sys.maxsize) if everything else (most or 25, most or 10)
     if not (failed or reason or outcome or case):
         print_run(found, as_json, named_prices(found, prices, on))
     elif as_json:
-        say_json(tables.looked(found, failed=failed, reason=reason, outcome=outcome, case=case))
+        wanted = tables.looked(found, failed=failed, reason=reason, outcome=outcome, case=case)
+        say_json(wanted if most is None else wanted[:most])
     elif case:
-        for table in tables.in_full(found, failed=failed, reason=reason, outcome=outcome, case=case):
+        wanted = tables.looked(found, failed=failed, reason=reason, outcome=outcome, case=case)
+        for table in tables.in_full(
+            found, failed=failed, reason=reason, outcome=outcome, case=case, most=full
+        ):
             say(str(table))
+        if len(wanted) > full:
+            say(f"{full} of {len(wanted)} shown; --all shows all")
     else:
-        say(str(tables.trials(found, failed=failed, reason=reason, outcome=outcome, case=case)))
+        say(str(tables.trials(found, failed=failed, reason=reason, outcome=outcome, case=case, most=listed)))
     if not found.card.complete:
-        say(missing(found), err=True)
+        on_disk = found.path is not None and (found.path / "journal.jsonl").is_file()
+        say(f"{missing(found)}{'; ' + GO_ON if on_disk else ''}", err=True)
         sys.exit(EXIT_INCOMPLETE)
 
 
@@ -69,10 +96,14 @@ def compare(runs: Sequence[str], allow_mixed_commits: bool, gate: bool, as_json:
     regressions by name, and what cannot be compared."""
     from agentbench_lab import tables
     from agentbench_lab.analysis.compare import compare_many
+    from agentbench_lab.analysis.metrics import frame
 
     sides = [side_of(text) for text in runs]
     if len(sides) < 2:
         raise LabError("compare needs at least two runs, RUN or RUN:ARM")
+    for text, other in zip(runs[1:], sides[1:], strict=True):
+        if other.name == sides[0].name and frame(other.trials).equals(frame(sides[0].trials)):
+            say(f"note: {runs[0]} is compared with itself: {text} has the same trials", err=as_json)
     found = compare_many(sides[0], sides[1:], allow_mixed_commits=allow_mixed_commits)
     if as_json:
         say_json([each.to_dict() for each in found])

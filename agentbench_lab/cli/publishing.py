@@ -20,9 +20,12 @@ from agentbench_lab.errors import LabError, counted
 def lint(suites: Sequence[str], world: str, sandbox: str) -> None:
     """Prove case files: their shape, that every call binds and runs, and that each case's reference
     answer passes its own grader while every changed value fails."""
+    from agentbench_lab.cases import find_suite
     from agentbench_lab.running.lint import lint_suite
 
     found = 0
+    for suite in suites:
+        find_suite(suite)
     for suite in suites:
         problems = lint_suite(suite, world=world or None, sandbox=sandbox)
         wrong = sum(not problem.warning for problem in problems)

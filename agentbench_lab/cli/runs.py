@@ -19,6 +19,7 @@ from agentbench_lab.cli.common import (
     nothing_judged,
     print_run,
     say,
+    shut_arms,
 )
 from agentbench_lab.errors import LabError, did_you_mean
 
@@ -76,7 +77,11 @@ _what = _options(
 )
 _how = _options(
     click.option("--ladder", is_flag=True, help="Ask rungs upward; stop at the first that fails the gate."),
-    click.option("--gate", is_flag=True, help="Exit with 1 unless every arm passes every rung it was asked."),
+    click.option(
+        "--gate",
+        is_flag=True,
+        help="Exit with 1 unless every arm passes every rung it was asked; on any suite also where an arm has an unsafe outcome.",
+    ),
     click.option(
         "--out",
         default="",
@@ -229,10 +234,10 @@ def run(
     if nothing := nothing_judged(finished):
         say(nothing, err=True)
         sys.exit(EXIT_INCOMPLETE)
-    shut = [envelope for envelope in finished.card.envelope if envelope.gated_at is not None]
-    if gate and shut:
-        for envelope in shut:
-            say(f"gate failed: {envelope.driver}: {envelope.gated_at}", err=True)
+    shut = shut_arms(finished) if gate else {}
+    for arm, why in shut.items():
+        say(f"gate failed: {arm}: {why}", err=True)
+    if shut:
         sys.exit(EXIT_GATE)
 
 

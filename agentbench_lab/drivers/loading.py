@@ -30,6 +30,7 @@ from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.identity import name_of, said_by, version_of
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.transcripts import Transcript
+from agentbench_lab.values import a_kind
 from agentbench_lab.worlds.toolbox import Toolbox
 
 Driver = Callable[[Task, Toolbox, "Context"], "Transcript | Mapping[str, Any] | Awaitable[Any]"]
@@ -92,7 +93,7 @@ def load_driver(driver: str | Callable[..., Any]) -> Loaded:
     if callable(driver):
         return _loaded(name_of(driver), driver)
     if not isinstance(driver, str):
-        raise LabError(f"a driver is a name or a function, not a {type(driver).__name__}")
+        raise LabError(f"a driver is a name or a function, not {a_kind(type(driver).__name__)}")
     kind = re.split(r"[:\[]", driver, maxsplit=1)[0]
     if kind in MAKERS:
         module_name, _, attribute = MAKERS[kind].partition(":")
@@ -132,7 +133,7 @@ def import_function(
             raise LabError(f"{kind} {spec!r}: {module_name} has no {part!r}{did_you_mean(part, names)}")
         found = getattr(found, part)
     if not callable(found):
-        raise LabError(f"{kind} {spec!r} is no function but a {type(found).__name__}")
+        raise LabError(f"{kind} {spec!r} is no function but {a_kind(type(found).__name__)}")
     function: Callable[..., Any] = found
     return function
 

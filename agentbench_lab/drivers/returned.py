@@ -13,7 +13,7 @@ from agentbench_lab.cases import Call
 from agentbench_lab.drivers.faults import Nonsense
 from agentbench_lab.errors import did_you_mean
 from agentbench_lab.transcripts import Transcript, Usage
-from agentbench_lab.values import NotJson, plain
+from agentbench_lab.values import NotJson, a_kind, plain
 from agentbench_lab.worlds.toolbox import Toolbox
 
 LARGEST = 10**12
@@ -237,7 +237,7 @@ def _check_figures(usage: Usage) -> None:
 
 
 def _a(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    return "nothing" if value is None else a_kind(type(value).__name__)
 
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:

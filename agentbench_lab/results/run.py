@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentbench_lab.results.bench_v1 import BenchFile
 
 FORMAT = "agentbench-lab/run/v1"
+GO_ON = "the `agentbench-lab run` command that began it goes on with it, with this folder as --out"
 
 
 class SuiteCard(Struct, frozen=True):
@@ -250,11 +251,33 @@ def check_run(run: Run) -> None:
             f"{run.card.run}: trials.parquet: outcome_class {odd[:80]!r} is none of {', '.join(CLASSES)}"
             f"{did_you_mean(odd[:80], CLASSES)}"
         )
+    _check_verdicts(run)
     if len(run.product) != run.trials.num_rows and (run.product or run.card.imported is None):
         raise LabError(
             f"{run.card.run}: {run.trials.num_rows} trials but {len(run.product)} rows in product.jsonl"
         )
     _check_rows(run)
+
+
+def _check_verdicts(run: Run) -> None:
+    """What a trial's outcome is, its class, and whether it is solved are one verdict: none of them stands alone."""
+    classes = {outcome.name: outcome.cls for outcome in run.card.outcome_set.outcomes}
+    names = ["outcome", "outcome_class", "solved"]
+    found = run.trials.group_by(names).aggregate([([], "count_all")])
+    for row in sorted(found.to_pylist(), key=str):
+        outcome, cls, solved = (row[name] for name in names)
+        wrong = cls != classes.get(outcome, cls) or solved is not _solved(cls)
+        # another harness may count as solved what it reports as unsafe
+        if wrong and not (run.card.imported is not None and cls == classes.get(outcome) == "unsafe"):
+            says = f"outcome {outcome!r}, outcome_class {cls!r} and solved {solved}"
+            raise LabError(
+                f"{run.card.run}: trials.parquet: {says} do not fit together, in {row['count_all']:,} of "
+                f"{run.trials.num_rows:,} trials"
+            )
+
+
+def _solved(cls: str | None) -> bool | None:
+    return None if cls is None else cls == "success"
 
 
 _KEY = ["suite", "case_id", "driver", "model", "scaffold", "trial"]
@@ -273,6 +296,12 @@ def _check_rows(run: Run) -> None:
             if key != row:
                 raise LabError(
                     f"{run.card.run}: product.jsonl has trial {row[-1]} of {row[1]!r} for {key[1]!r}"
+                )
+        given = zip(*(run.trials.column(name).to_pylist() for name in ("outcome", "solved")), strict=True)
+        for key, verdict, made in zip(keys, given, run.product, strict=True):
+            if verdict != (made.verdict.outcome, made.verdict.solved):
+                raise LabError(
+                    f"{run.card.run}: trial {key[-1]} of {key[1]!r} has another verdict in product.jsonl than in its table"
                 )
         if not run.transcripts.select(_KEY).equals(trials):
             raise LabError(f"{run.card.run}: the transcripts are not those of the trials")
@@ -333,7 +362,8 @@ def load_run(path: str | Path) -> Run:
     if not card_file.is_file():
         what = "an unfinished run" if (folder / "journal.jsonl").exists() else "no run"
         near = did_you_mean(folder.name, _runs(folder.parent)) if not folder.exists() else ""
-        raise LabError(f"{shown(path)}: {what} (no card.json){near}")
+        hint = f"; {GO_ON}" if what == "an unfinished run" else ""
+        raise LabError(f"{shown(path)}: {what} (no card.json){near}{hint}")
     try:
         card = msgspec.json.decode(card_file.read_bytes(), type=RunCard)
     except OSError as error:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from agentbench_lab.cases import project_root
 from agentbench_lab.transcripts import Usage
+from agentbench_lab.values import a_kind
 
 
 def _field(name: str, kind: pa.DataType, description: str, *, null: bool = True) -> pa.Field[Any]:
@@ -258,7 +259,7 @@ def _check_types(grain: str, field: pa.Field[Any], column: Sequence[Any]) -> Non
     if not allowed.issuperset(map(type, column)):
         number = next(n for n, value in enumerate(column, start=1) if type(value) not in allowed)
         kind = type(column[number - 1]).__name__
-        raise ValueError(f"{grain}, row {number}: {field.name} is a {kind}, not {field.type}")
+        raise ValueError(f"{grain}, row {number}: {field.name} is {a_kind(kind)}, not {field.type}")
     if field.type == _WORDS:
         for number, words in enumerate(column, start=1):
             if words and not all(type(word) is str for word in words):

@@ -20,6 +20,7 @@ from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
 from agentbench_lab.running.trial import Retries
 from agentbench_lab.scaffolds import LoadedScaffold, load_scaffold, scaffolded
+from agentbench_lab.values import a_kind
 from agentbench_lab.worlds.sandbox import Sandbox
 from agentbench_lab.worlds.sandbox_levels import Level, parse_level, unavailable
 from agentbench_lab.worlds.toolbox import CONTROL_TOOLS, World
@@ -59,7 +60,7 @@ def suite_asked(suite: str | Path | Suite | Sequence[Case]) -> Suite:
         return checked_suite(suite)
     if isinstance(suite, list | tuple) and suite and all(isinstance(case, Case) for case in suite):
         return suite_of(suite)
-    raise LabError(f"suite must be a path, a name, a Suite or cases, not a {type(suite).__name__}")
+    raise LabError(f"suite must be a path, a name, a Suite or cases, not {a_kind(type(suite).__name__)}")
 
 
 def words(value: Any, name: str) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def limits_asked(limits: Limits | None) -> Limits:
     if limits is None:
         limits = Limits(wall_s=DEFAULT_WALL_S, tool_calls=DEFAULT_TOOL_CALLS)
     if not isinstance(limits, Limits):
-        raise LabError(f"limits must be Limits, not a {type(limits).__name__}")
+        raise LabError(f"limits must be Limits, not {a_kind(type(limits).__name__)}")
     wall_s = limits.wall_s
     if wall_s is not None and not (type(wall_s) in (int, float) and 0 < wall_s < float("inf")):
         raise LabError(f"the time limit must be more than 0 seconds, not {wall_s!r}")
@@ -311,7 +312,7 @@ def caps_asked(caps: Caps | None) -> Caps:
     """The caps of a run, or none."""
     caps = Caps() if caps is None else caps
     if not isinstance(caps, Caps):
-        raise LabError(f"caps must be Caps, not a {type(caps).__name__}")
+        raise LabError(f"caps must be Caps, not {a_kind(type(caps).__name__)}")
     for name in ("tokens", "cost_micros"):
         most = getattr(caps, name)
         if most is not None and (type(most) is not int or most < 0):
@@ -326,5 +327,6 @@ def retries_asked(retries: Retries | int) -> Retries:
     """How an infrastructure error is tried again."""
     found = Retries(times=retries) if type(retries) is int else retries
     if not isinstance(found, Retries) or found.times < 0:
-        raise LabError(f"retries must be a whole number from 0, or Retries, not {retries!r}")
+        wrong = retries.times if isinstance(retries, Retries) else retries
+        raise LabError(f"retries must be a whole number from 0, not {wrong!r}")
     return found

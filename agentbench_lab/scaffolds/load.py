@@ -15,6 +15,7 @@ from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.scaffolds.agent import Agent, Run, Scaffold
 from agentbench_lab.scaffolds.ship import fan_out, given_parts, linear, once, plan_parts, whole
 from agentbench_lab.transcripts import Transcript
+from agentbench_lab.values import a_kind
 from agentbench_lab.worlds.toolbox import Toolbox
 
 
@@ -67,7 +68,7 @@ def load_scaffold(scaffold: str | Scaffold) -> LoadedScaffold:
     if callable(scaffold):
         return _checked("once" if scaffold is once else name_of(scaffold), scaffold)
     if not isinstance(scaffold, str):
-        raise LabError(f"a scaffold is a name or a function, not a {type(scaffold).__name__}")
+        raise LabError(f"a scaffold is a name or a function, not {a_kind(type(scaffold).__name__)}")
     head, _, rest = scaffold.partition(":")
     if head == "native":
         if not rest:
@@ -166,7 +167,7 @@ def _check_run(scaffold: LoadedScaffold, driver: Loaded) -> None:
         raise LabError(f"{who} failed before it had a task: {type(error).__name__}: {said}") from error
     needed = "a scaffold gives back the function that does a task: run(task, tools, ctx)"
     if not callable(run):
-        what = "nothing" if run is None else f"a {type(run).__name__}"
+        what = "nothing" if run is None else a_kind(type(run).__name__)
         raise LabError(
             f"{who} gave back {what}; {needed}{' (is a `return` missing?)' if run is None else ''}"
         )

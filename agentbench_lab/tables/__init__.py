@@ -22,6 +22,7 @@ from agentbench_lab.tables.cost import usage as usage
 from agentbench_lab.tables.durability import durability as durability
 from agentbench_lab.tables.durability import durability_says as durability_says
 from agentbench_lab.tables.ladder import bands as bands
+from agentbench_lab.tables.ladder import disqualified as disqualified
 from agentbench_lab.tables.ladder import gate as gate
 from agentbench_lab.tables.ladder import groups as groups
 from agentbench_lab.tables.ladder import ladder as ladder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbench_lab.charts.words import evidence, in_points, listed, percent, users_said
+from agentbench_lab.charts.words import evidence, in_points, listed, percent, unsafe_said, users_said
 from agentbench_lab.charts.worth import (
     amount,
     claims,
@@ -20,6 +20,8 @@ from agentbench_lab.tables.table import Paragraphs, Table, share_of
 
 if TYPE_CHECKING:
     import polars as pl
+
+_ARM = ("driver", "model", "scaffold")
 
 
 def ablation(found: pl.DataFrame) -> Table:
@@ -88,14 +90,21 @@ def ablation(found: pl.DataFrame) -> Table:
     return Table(title, columns, rows, [*notes, evidence(named)])
 
 
-def ablation_says(found: pl.DataFrame, where: pl.DataFrame) -> Paragraphs:
-    """The result in plain sentences and its evidence, from a `metrics.ablation` and its `metrics.where_it_pays`."""
+def ablation_says(found: pl.DataFrame, where: pl.DataFrame, unsafe: pl.DataFrame | None = None) -> Paragraphs:
+    """The result in plain sentences and its evidence, from a `metrics.ablation` and its `metrics.where_it_pays`; with the
+    run's `metrics.disqualified` the first of them also says which arms no verdict helps."""
     if found.is_empty():
         return Paragraphs(("There are no trials, so nothing can be said.",))
+    import polars as pl
+
     named = with_arms(found)
     short = "; ".join(claims(named, where)) or "There is nothing to compare: only the baseline was asked"
     *arms, basis = sentences(named, where)
-    return Paragraphs((f"{short}.", *arms, f"{basis} {evidence(named)}."))
+    if unsafe is not None:
+        called = {tuple(key): name for *key, name in named.select(*_ARM, "arm").iter_rows()}
+        keys = [called.get(tuple(key), key[0]) for key in unsafe.select(_ARM).iter_rows()]
+        short = " ".join([f"{short}.", *unsafe_said(unsafe.with_columns(pl.Series("arm", keys)))])
+    return Paragraphs((f"{short.removesuffix('.')}.", *arms, f"{basis} {evidence(named)}."))
 
 
 def _row(row: dict[str, Any], retried: bool) -> list[str]:

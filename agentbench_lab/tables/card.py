@@ -17,7 +17,10 @@ RUN_MIME = "application/vnd.agentbench-lab.run+json"
 
 def run_card(run: Run) -> Table:
     """The provenance of a run as a table; a notebook also keeps it as JSON, so that a report leads to its run."""
-    from agentbench_lab.analysis.metrics.arms import full_name
+    import polars as pl
+
+    from agentbench_lab.analysis.metrics import disqualified
+    from agentbench_lab.analysis.metrics.arms import ARM, full_name
 
     card = run.card
 
@@ -37,6 +40,11 @@ def run_card(run: Run) -> Table:
     rows += [["arm", f"{arm(each)}: {each.evidence}, version {each.version[:16]}"] for each in card.arms]
     rows.append(["trials", ", ".join(f"{count} {name}" for name, count in counts.items())])
     rows += [["rung reached", f"{arm(each)}: {each.reached or 'none'}"] for each in card.envelope]
+    unsafe = disqualified(run.trials).filter(pl.col("said").is_not_null())
+    rows += [
+        ["disqualified", f"{full_name(*key)}: {said.removeprefix('disqualified: ')}"]
+        for *key, said in unsafe.select(*ARM, "said").iter_rows()
+    ]
     rows += [["seed", str(card.seed)], ["options", listed(options)], ["versions", listed(card.versions)]]
     rows += [["started", card.started_at], ["run folder", folder]]
     data = {

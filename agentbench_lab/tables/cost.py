@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import beaten_by, counted, listed, named, usd, users_said
+from agentbench_lab.charts.words import beaten_by, counted, listed, named, unsafe_said, usd, users_said
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def frontier(frame: pl.DataFrame) -> Table:
         notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
     estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
     notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
-    return Table("Accuracy and cost", columns, rows, [*notes, *users_said(named(frame)), *_why(reasons, len(rows))])  # fmt: skip
+    return Table("Accuracy and cost", columns, rows, [*notes, *unsafe_said(named(frame)), *users_said(named(frame)), *_why(reasons, len(rows))])  # fmt: skip
 
 
 def tool_errors(frame: pl.DataFrame) -> Table:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import counted, named
+from agentbench_lab.charts.words import counted, named, unsafe_said
 from agentbench_lab.ladder import COMPLETION_FLOOR, ILLUSTRATIVE_BANDS, RUNG_NAMES, Cell, in_order
-from agentbench_lab.tables.table import Table, by_arm, share, under_arms
+from agentbench_lab.tables.table import Banner, Table, by_arm, share, under_arms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +30,7 @@ def ladder(frame: pl.DataFrame) -> Table:
             gate = ""
             if group != "all" and done is not None and bad is not None:
                 gate = (
-                    "----"
+                    SHUT
                     if bad["reason"] == "not measured"
                     or Cell(group, done["asked"], done["of"], done["n"], bad["n"]).failure()
                     else "PASS"
@@ -46,6 +46,7 @@ def ladder(frame: pl.DataFrame) -> Table:
     return Table("The metric pair by rung", columns, rows, notes if rows else ["no trials"])
 
 
+SHUT = "shut"
 MOST_GROUPS = 12
 _MOST_ROWS = 120
 
@@ -99,7 +100,7 @@ def gate(frame: pl.DataFrame) -> Table:
                 "–" if row[name] is None else f"{row[name]}/{row['judged']}"
                 for name in ("completed", "hallucinated")
             )
-            verdict = "PASS" if row["passes"] else "----"
+            verdict = "PASS" if row["passes"] else SHUT
             why = (row["failure"] or "").removeprefix(f"{group} ")
             if shut and not why:
                 why = "asked, though the gate was shut below"
@@ -109,14 +110,24 @@ def gate(frame: pl.DataFrame) -> Table:
             # one line for all of them: they share the reason
             span = skipped[0] if len(skipped) == 1 else f"{skipped[0]} to {skipped[-1]}"
             receipt = by_group[skipped[0]]["receipt"] or ""
-            rows.append(
-                [span, "not asked", "", "", "----", receipt.partition(" skipped: ")[2] or "not asked"]
-            )
+            rows.append([span, "not asked", "", "", "", receipt.partition(" skipped: ")[2] or "not asked"])
         if any(group in RUNG_NAMES for group in by_group):
             reached.append(f"{arm}: rung reached {by_group[in_order(by_group)[0]]['reached'] or 'none'}")
+            reached[-1] += _but_unsafe(part)
     title = f"The gate: no hallucination, at least {percent(COMPLETION_FLOOR)} completed"
     columns = ["rung", ">judged", ">completed", ">hallucinated", "gate", "why"]
     return Table(title, columns, rows, reached if rows else ["no trials"])
+
+
+def _but_unsafe(part: pl.DataFrame) -> str:
+    """`; disqualified: 1 unsafe of ...` from an arm's rows, or nothing."""
+    said = part["disqualified"][0] if part.height and "disqualified" in part.columns else None
+    return f"; {said}" if said else ""
+
+
+def disqualified(frame: pl.DataFrame) -> Banner:
+    """The arms with an unsafe outcome, from a `metrics.disqualified`, in one sentence; empty where there is none."""
+    return Banner(" ".join(unsafe_said(named(frame))))
 
 
 def bands(frame: pl.DataFrame, trials: pa.Table) -> Table:
@@ -136,7 +147,8 @@ def bands(frame: pl.DataFrame, trials: pa.Table) -> Table:
         row = part.row(0, named=True)
         kind = evidence[row["driver"], row["model"], row["scaffold"]]
         known = f"measured in this run: {kind}, {counted(int(part['judged'].sum()), 'judged trial')}"
-        rows.append([arm, row["model"] or "no model", row["reached"] or "no rung", known])
+        reach = (row["reached"] or "no rung") + ("; disqualified" if _but_unsafe(part) else "")
+        rows.append([arm, row["model"] or "no model", reach, known])
     rows += [[band.name, band.anchor, band.reach, "ILLUSTRATIVE, not run"] for band in ILLUSTRATIVE_BANDS]
     note = (
         "the bands are expectations of the ladder's own document: anchors and no results; no score is claimed"

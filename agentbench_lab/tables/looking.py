@@ -29,7 +29,7 @@ def looked(
     `failed`: only judged trials without success. `outcome`: an outcome or a class. `reason`: text that the stop, the
     reason of an exclusion or the failed checks contain, in any case of letters. `case`: a case id, or a pattern with
     `*`. They are ANDed; empty is no condition. Raises LabError, with the near match, for an outcome or a case that is
-    none of the run's.
+    none of the run's, and for a reason that no trial of the run has.
 
     For an imported run, `called` and `checks` are null, as no file has them; `observed` are the calls that its source
     tells of, [] where it says that none was made and null where it does not say. `said` is what its source says of the
@@ -39,6 +39,7 @@ def looked(
     from agentbench_lab.analysis.metrics import frame
 
     trials = frame(run.trials).with_row_index("at")
+    narrowed = failed or outcome or case
     for keep in _wanted(run, failed=failed, outcome=outcome, case=case):
         trials = trials.filter(keep)
     keys = ["suite", "case_id"]
@@ -56,7 +57,19 @@ def looked(
         one["messages"] = words.get(row["at"])
         if not reason or reason.casefold() in _why(one).casefold():
             found.append(one)
+    if reason and not found and not (narrowed and looked(run, reason=reason)):
+        _no_reason(run, reason)
     return found
+
+
+def _no_reason(run: Run, reason: str) -> None:
+    """Say that no trial ended so, and the nearest of the ways in which they did."""
+    stops = {stop for stop in run.trials.column("stop").to_pylist() if stop}
+    checks = {
+        each.name for row in run.product for each in row.verdict.checks if each.gates and not each.passed
+    }
+    near = did_you_mean(reason, stops | checks)
+    raise LabError(f"{run.card.run}: no stop, exclusion or failed check says {reason!r}{near}")
 
 
 def _words(run: Run, numbers: Sequence[int]) -> dict[int, list[Any]]:
@@ -203,13 +216,11 @@ def trials(
         "request",
     ]
     counts = run.card.counts
-    notes = [f"{len(rows)} of {len(found)} shown; {len(found)} of {run.trials.num_rows} trials fit"]
+    cut = " (on a command line --all shows all)" if len(rows) < len(found) else ""
+    notes = [f"{len(rows)} of {len(found)} shown{cut}; {len(found)} of {run.trials.num_rows} trials fit"]
     if failed and counts.excluded:
         many = f"{counted(counts.excluded, 'excluded trial')} {'is' if counts.excluded == 1 else 'are'}"
         notes.append(f"{many} no failure of the agent's and not among them; for example: {_excluded(run)}")
-    if reason and not found:
-        stops = sorted(stop for stop in set(run.trials.column("stop").to_pylist()) if stop)
-        notes.append(f"no stop, exclusion or failed check says {reason!r}; the stops are: {', '.join(stops)}")
     return Table("Trials", columns, rows, notes)
 
 

@@ -80,6 +80,6 @@ def failures(strip: pl.DataFrame, most: int = 25) -> Table:
     judged = strip["outcome_class"].drop_nulls().len()
     notes = [
         f"{len(rows)} of {failed.height} shown, unsafe ones first; {failed.height} of {judged} judged trials without "
-        "success. All of them: agentbench-lab show RUN --failed"
+        "success. All of them: agentbench-lab show RUN --failed --all"
     ]
     return Table("Trials without success", columns, rows, notes)

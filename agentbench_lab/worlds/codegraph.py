@@ -24,7 +24,7 @@ import msgspec
 
 from agentbench_lab.cases import Expect
 from agentbench_lab.errors import LabError, did_you_mean
-from agentbench_lab.values import canonical
+from agentbench_lab.values import a_kind, canonical
 from agentbench_lab.worlds.capabilities import Goal, Registry
 from agentbench_lab.worlds.codetools import GOALS, REGISTRY
 from agentbench_lab.worlds.graphfile import (
@@ -35,7 +35,6 @@ from agentbench_lab.worlds.graphfile import (
     Edge,
     Entity,
     Graph,
-    a_kind,
     is_test_path,
     read_graph,
     remembered,

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agentbench_lab.errors import LabError, Problem, ProblemsError, did_you_mean
+from agentbench_lab.values import a_kind
 
 FORMAT = "agentbench-lab/codegraph/v1"
 CODE_KINDS = ("Module", "Class", "Function", "Method", "Attribute", "GlobalVariable")
@@ -135,11 +136,6 @@ def remembered(fact: Sequence[str]) -> tuple[str, str, str]:
     """A fact about terms, its relation without the prefix that the original ladder writes."""
     subject, relation, object_ = fact
     return subject, relation.removeprefix("mgx:"), object_
-
-
-def a_kind(kind: str) -> str:
-    """The kind with its article."""
-    return f"an {kind}" if kind[:1] in "AEIOU" else f"a {kind}"
 
 
 def read_graph(data: bytes, where: str | Path) -> Graph:

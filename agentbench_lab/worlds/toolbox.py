@@ -16,7 +16,7 @@ from msgspec import Struct
 from agentbench_lab.cases import Expect
 from agentbench_lab.errors import LabError, counted
 from agentbench_lab.transcripts import Observation, Status
-from agentbench_lab.values import NotJson, canonical, plain
+from agentbench_lab.values import NotJson, a_kind, canonical, plain
 from agentbench_lab.worlds.arguments import Misfit, compile_schema
 from agentbench_lab.worlds.capabilities import BindingProblem, Capability, Effect, Goal, Registry
 from agentbench_lab.worlds.rounds import BudgetSpent, Rounds
@@ -541,7 +541,7 @@ def described(value: Any, most: int) -> str:
     try:
         return ascii(value)[:most]
     except Exception:  # a driver's own object may fail here in any way
-        return f"a {type(value).__name__}"
+        return a_kind(type(value).__name__)
 
 
 __all__ = [

@@ -307,3 +307,16 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(
         with pytest.raises(LabError) as caught:
             load(tmp_path / name)
         assert str(caught.value) == f"{tmp_path / name}: cannot be read: No such file or directory{hint}"
+
+
+@pytest.mark.parametrize("name", ["q.json", "questions.json"])
+def test_a_question_file_of_any_name_says_how_it_has_to_be_named(tmp_path: Path, name: str) -> None:
+    """The category stands nowhere else."""
+    from agentbench_lab.benchmarks.bfcl_cases import load_cases
+
+    (tmp_path / name).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(LabError, match=r"the file has to be named BFCL_v4_<category>\.json"):
+        load_cases(tmp_path / name)
+    (tmp_path / "BFCL_v4_simple.json").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(LabError, match="category 'simple' is not judged by its calls"):
+        load_cases(tmp_path / "BFCL_v4_simple.json")

@@ -41,7 +41,7 @@ def calls_with(value: Any) -> dict[str, Any]:
 
 NONSENSE: dict[str, tuple[Any, str]] = {
     "nothing": (None, "gave back nothing"),
-    "a number": (3, "gave back a int"),
+    "a number": (3, "gave back an int"),
     "text": ("done", "gave back a str"),
     "a list": ([], "gave back a list"),
     "a class": (Transcript, "gave back a StructMeta"),
@@ -66,9 +66,9 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "a huge negative integer": (calls_with(-(2**63) - 1), "64 bits"),
     "a list that holds itself": (calls_with(CYCLE), "nested"),
     "refused by a word": ({"refused": "yes"}, "refused is a str, not true or false"),
-    "refused by a number": ({"refused": 1}, "refused is a int, not true or false"),
+    "refused by a number": ({"refused": 1}, "refused is an int, not true or false"),
     "terminated by a list": ({"terminated": []}, "terminated is a list"),
-    "driver not text": ({"driver": 5}, "driver is a int, not text"),
+    "driver not text": ({"driver": 5}, "driver is an int, not text"),
     "status not text": ({"status": ["ok"]}, "status is a list, not text"),
     "goal not text": ({"inferredGoal": ["g"]}, "inferred_goal is a list, not text"),
     "labels not text": ({"result": ["a", 1]}, "result holds something that is no text"),
@@ -76,14 +76,14 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "labels of a mixed set": ({"result": {"a", 1}}, "result holds something that is no text"),
     "goals not text": ({"ambiguousGoals": [None]}, "ambiguous_goals holds something that is no text"),
     "notes not text": ({"notes": [5]}, "notes holds something that is no text"),
-    "messages not a list": ({"messages": 0}, "messages is a int, not a list"),
+    "messages not a list": ({"messages": 0}, "messages is an int, not a list"),
     "proof not a list": ({"proof": True}, "proof is a bool, not a list"),
     "proof of text": ({"proof": ["because"]}, "no step object"),
-    "candidates not a list": ({"candidateResults": 1}, "candidate_results is a int, not a list"),
+    "candidates not a list": ({"candidateResults": 1}, "candidate_results is an int, not a list"),
     "a stop of the runner's": ({"stop": "infrastructure_error"}, "stop 'infrastructure_error' is not a driver's"),
     "another stop of the runner's": ({"stop": "timeout"}, "stop 'timeout' is not a driver's"),
     "an unknown stop": ({"stop": []}, "stop [] is not a driver's"),
-    "usage not an object": ({"usage": 3}, "usage is a int, not an object"),
+    "usage not an object": ({"usage": 3}, "usage is an int, not an object"),
     "usage an empty list": ({"usage": []}, "usage is a list, not an object"),
     "negative usage": ({"usage": {"output": -1}}, "usage: output is -1"),
     "negative time": ({"usage": {"wall_s": -0.5}}, "usage: wall_s is -0.5"),
@@ -99,7 +99,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "a key that fails": ({"result": {"a"}, "notes": [Hostile()]}, "notes holds something"),
     "wrong field: calls": (Transcript(calls="x"), "calls is a str"),  # type: ignore[arg-type]
     "wrong field: usage": (Transcript(usage=Usage(output="x")), "usage: "),  # type: ignore[arg-type]
-    "wrong field: no usage object": (Transcript(usage=3), "usage is a int"),  # type: ignore[arg-type]
+    "wrong field: no usage object": (Transcript(usage=3), "usage is an int"),  # type: ignore[arg-type]
     "wrong field: negative usage": (Transcript(usage=Usage(cost_micros=-1)), "cost_micros is -1"),
     "wrong field: huge usage": (Transcript(usage=Usage(cost_micros=2**64)), "cost_micros"),
     "wrong field: stop": (Transcript(stop="infrastructure_error"), "is not a driver's"),

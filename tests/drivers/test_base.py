@@ -117,7 +117,7 @@ WRONG = {
     "shapes": "unknown driver 'shapes'",
     "shape:kept": "no module 'shape' on PYTHONPATH or in the working folder (did you mean 'shapes'?)",
     "shapes:task_shap": "shapes has no 'task_shap' (did you mean 'task_shape'?)",
-    "shapes:number": "is no function but a int",
+    "shapes:number": "is no function but an int",
     "shapes:number.real.of": "shapes has no 'of'",
     "shapes:": "shapes has no ''",
     ":kept": "importing it failed",

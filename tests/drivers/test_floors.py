@@ -100,7 +100,7 @@ def test_reckless_calls_everything_and_hallucinates_every_time() -> None:
 
 
 def test_no_single_number_sees_through_them(tmp_path: Path) -> None:
-    """One has no hallucination, the other no refusal; the gate is shut for both, each by its own half."""
+    """One has no hallucination, the other no refusal; the gate is shut for both."""
     run = evaluate(write_suite(tmp_path), ["refuse_all", "reckless"], save_run=False)
     marks = {
         (row["driver"], row["metric"]): row["estimate"]
@@ -111,5 +111,5 @@ def test_no_single_number_sees_through_them(tmp_path: Path) -> None:
     assert marks["reckless", "hallucinated"] == 1
     assert [envelope.gated_at for envelope in run.card.envelope] == [
         "TOOL-0 completion 0% < 50%",
-        "TOOL-0 hallucination 100%",
+        "TOOL-0 hallucination 100%, completion 0% < 50%",
     ]

@@ -227,6 +227,37 @@ def test_tables_that_disagree_are_not_saved(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def rewritten(folder: Path, name: str, wrong: Callable[[list[object]], list[object]]) -> None:
+    """Give one column of trials.parquet other values, and leave all else as it is."""
+    file = folder / "trials.parquet"
+    table = pq.read_table(file)
+    at = table.schema.get_field_index(name)
+    column = pa.array(wrong(table.column(name).to_pylist()), table.schema.field(name).type)
+    pq.write_table(table.set_column(at, table.schema.field(name), column), file)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "says"),
+    [
+        ("solved", lambda old: [False] * len(old), "outcome_class 'success' and solved False do not fit together, in 13 of 42"),
+        ("solved", lambda old: [True] * len(old), "and solved True do not fit together"),
+        ("outcome_class", lambda old: ["success"] * len(old), "outcome_class 'success' and solved False do not fit"),
+        ("outcome", lambda old: ["correct_calls"] * len(old), "do not fit together"),
+        ("outcome", lambda old: ["wrong_calls" if one == "over_refusal" else one for one in old], "has another verdict in product.jsonl"),
+    ],
+)  # fmt: skip
+def test_a_verdict_that_was_changed_by_hand_is_refused(
+    folder: Path, name: str, wrong: Callable[[list[object]], list[object]], says: str
+) -> None:
+    """Outcome, class and whether it is solved are one verdict, and the product rows have it too."""
+    load_run(folder)
+    rewritten(folder, name, wrong)
+    with pytest.raises(LabError) as error:
+        load_run(folder)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """What stood there before stays when writing fails, and no temporary file is left."""
     write_file(tmp_path / "a", b"old")

@@ -116,7 +116,7 @@ BAD: dict[Callable[..., Any], tuple[str, str]] = {
     will_not_be_cancelled: ("timeout", "out of time after 0.3 s"),
     gives_nothing: ("driver_error", "gave back nothing"),
     gives_a_generator: ("driver_error", "gave back a generator"),
-    gives_a_promise_of_nonsense: ("driver_error", "calls is a int, not a list"),
+    gives_a_promise_of_nonsense: ("driver_error", "calls is an int, not a list"),
     claims_the_runners_word: ("driver_error", "stop 'infrastructure_error' is not a driver's to give"),
 }
 

@@ -134,7 +134,9 @@ def test_a_killed_run_leaves_whole_records(tmp_path: Path, driver: str) -> None:
     for record in records:
         assert regrade(record.row).outcome == record.row.verdict.outcome
         assert [entry.name for entry in record.row.produced.ledger] == [row.name for row in record.ledger]
-    with pytest.raises(LabError, match=r"an unfinished run \(no card\.json\)"):
+    with pytest.raises(
+        LabError, match=r"an unfinished run \(no card\.json\); the `agentbench-lab run` command .* goes on"
+    ):
         load_run(tmp_path / "run")
 
 

@@ -19,6 +19,7 @@ from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running import runner, trial
 from agentbench_lab.running.plan import plan, trial_seed
 from agentbench_lab.running.runner import Interrupted, evaluate
+from agentbench_lab.running.trial import Retries
 from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -396,7 +397,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no limit": ({"limits": Limits(wall_s=float("nan"))}, "must be more than 0 seconds, not nan"),
     "limit in words": ({"limits": Limits(wall_s="5")}, "must be more than 0 seconds, not '5'"),  # type: ignore[arg-type]
     "limit of calls": ({"limits": Limits(tool_calls=-1)}, "whole number from 0, not -1"),
-    "suite": ({"suite": 5}, "suite must be a path, a name, a Suite or cases, not a int"),
+    "suite": ({"suite": 5}, "suite must be a path, a name, a Suite or cases, not an int"),
 }
 
 
@@ -525,3 +526,11 @@ def test_a_rung_that_was_not_reached_before_the_interrupt_is_no_step(tmp_path: P
 
 def test_the_default_limit_is_a_minute() -> None:
     assert runner.DEFAULT_WALL_S == 60.0
+
+
+@pytest.mark.parametrize("wrong", [-1, Retries(times=-1), "three"])
+def test_retries_that_are_none_name_no_class(tmp_path: Path, wrong: Any) -> None:
+    shown = -1 if isinstance(wrong, Retries) else wrong
+    with pytest.raises(LabError) as error:
+        evaluate(write_suite(tmp_path), "stub", retries=wrong, save_run=False)
+    assert str(error.value) == f"retries must be a whole number from 0, not {shown!r}"

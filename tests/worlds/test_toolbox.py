@@ -179,7 +179,7 @@ LOOP.append(LOOP)
         ({"what": object()}, "$.what: a object is no JSON value"),
         ({"what": Hostile()}, "$.what: a Hostile is no JSON value"),
         (Hostile(), "$: a Hostile is no JSON value"),
-        ({1: "oak"}, "$: a key is a int, not text"),
+        ({1: "oak"}, "$: a key is an int, not text"),
         ({Hostile(): "oak"}, "$: a key is a Hostile, not text"),
         ({"what": b"oak"}, "$.what: a bytes is no JSON value"),
         ({"what": "\ud800"}, "$.what: text with a lone surrogate at 0"),
@@ -292,7 +292,7 @@ def test_the_control_tools_note_how_the_task_ends_and_are_no_calls(
         ("refuse", {"reason": 7}, "schema_error", "refuse: reason must be string, not integer"),
         ("refuse", "no", "schema_error", "must be object, not string"),
         ("refuse", {"reason": math.nan}, "malformed", "arguments: $.reason: nan is no JSON number"),
-        ("refuse", {1: 2, "a": 3}, "malformed", "arguments: $: a key is a int, not text"),
+        ("refuse", {1: 2, "a": 3}, "malformed", "arguments: $: a key is an int, not text"),
         ("answer", {}, "schema_error", "answer: value is required"),
         (
             "answer",

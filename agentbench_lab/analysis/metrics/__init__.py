@@ -8,6 +8,7 @@ from agentbench_lab.analysis.metrics.durability import durability as durability
 from agentbench_lab.analysis.metrics.endings import STOPS as STOPS
 from agentbench_lab.analysis.metrics.endings import TROUBLED as TROUBLED
 from agentbench_lab.analysis.metrics.endings import class_shares as class_shares
+from agentbench_lab.analysis.metrics.endings import disqualified as disqualified
 from agentbench_lab.analysis.metrics.endings import exits as exits
 from agentbench_lab.analysis.metrics.endings import outcomes as outcomes
 from agentbench_lab.analysis.metrics.endings import strip as strip

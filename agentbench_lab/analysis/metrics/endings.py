@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,48 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
         "over": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+def disqualified(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:
+    """Which arms are disqualified: one unsafe outcome is enough, and no rate makes up for it.
+
+    One row an arm that has judged trials: `unsafe` of its `judged` trials, `outcomes` (which, and how often each where
+    it is more than once, the most frequent first), and `said`, the words for all of it; null where nothing was unsafe.
+    Where the source of imported trials does not speak of safety, and of trials without outcomes, nothing is known to
+    be unsafe.
+    """
+    rows = []
+    table = frame(trials)
+    for arm, of_arm in by_arm(table) if {"outcome", "outcome_class"} <= {*table.columns} else ():
+        judged = of_arm.filter(pl.col("outcome_class").is_not_null())
+        counts = Counter(judged.filter(pl.col("outcome_class") == "unsafe")["outcome"])
+        count = counts.total()
+        names = [f"{n:,} {name}" if n > 1 else name for name, n in sorted(counts.items(), key=_most_first)]
+        said = f"disqualified: {count:,} unsafe of {judged.height:,} judged ({', '.join(names)})"
+        if judged.height:
+            rows.append(
+                {
+                    **arm,
+                    "evidence": evidence_of(of_arm),
+                    "unsafe": count,
+                    "judged": judged.height,
+                    "outcomes": ", ".join(names) or None,
+                    "said": said if count else None,
+                }
+            )
+    texts = dict.fromkeys((*ARM, "evidence"), pl.String)
+    counted = dict.fromkeys(("unsafe", "judged"), pl.Int64)
+    return pl.DataFrame(rows, schema={**texts, **counted, "outcomes": pl.String, "said": pl.String})
+
+
+def _most_first(pair: tuple[str, int]) -> tuple[int, str]:
+    return -pair[1], pair[0]
+
+
+def said_of(trials: pa.Table | pl.DataFrame) -> dict[tuple[str | None, ...], str]:
+    """The words of `disqualified`, by arm; of no other arm."""
+    rows = disqualified(trials).filter(pl.col("said").is_not_null())
+    return {tuple(arm): said for *arm, said in rows.select(*ARM, "said").iter_rows()}
 
 
 def exits(trials: pa.Table | pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, by_arm, envelopes, evidence_of, frame
+from agentbench_lab.analysis.metrics.endings import said_of
 from agentbench_lab.analysis.metrics.intervals import share
 from agentbench_lab.ladder import RUNG_NAMES, Cell, climb, in_order
 
@@ -39,6 +40,7 @@ _LADDER = {
     "estimator": pl.String,
     "reason": pl.String,
     "reached": pl.String,
+    "disqualified": pl.String,
 }
 
 
@@ -48,13 +50,14 @@ def ladder(trials: pa.Table | pl.DataFrame, card: Any = None) -> pl.DataFrame:
     One row an arm, group and metric (passed, completed, result_completed, hallucinated): the rate over judged trials,
     `n` of `of`, with the trials that were asked (`asked`) and the cases behind it. Trials that are missing have no row:
     only with the run's `card` are they counted among the asked ones, and is `reached`, the
-    rung that the arm came to, that of the whole suite. The interval is Wilson's at one trial a
+    rung that the arm came to, that of the whole suite. `disqualified` says which outcomes of the arm are unsafe, null
+    where none is (see `disqualified`). The interval is Wilson's at one trial a
     case, a bootstrap over cases at several, and Wilson's with each case as one observation where the cases are all
     alike (0 % in every trial is not known for sure). Without a judged trial the estimate is null and `reason` says why;
     so it is where the mark is null, as hallucination is in imported rows: it was not measured.
     """
     rows: list[dict[str, Any]] = []
-    cards = envelopes(card)
+    cards, unsafe = envelopes(card), said_of(trials)
     for arm, of_arm in by_arm(frame(trials), card):
         evidence = evidence_of(of_arm)
         envelope = cards.get(tuple(arm.values()))
@@ -63,12 +66,13 @@ def ladder(trials: pa.Table | pl.DataFrame, card: Any = None) -> pl.DataFrame:
         cells = _cells(of_arm, asked)
         rungs = [group for group in in_order(cells) if group in RUNG_NAMES]
         reached = envelope.reached if envelope else climb(cells, rungs).reached
+        said = unsafe.get(tuple(arm.values()))
         for group in [*in_order(asked), ALL]:
             part = of_arm if group == ALL else of_arm.filter(pl.col("group") == group)
             of = sum(asked.values()) if group == ALL else asked[group]
             for metric, column in MARKS.items():
                 head = {**arm, "evidence": evidence, "group": group, "metric": metric}
-                rows.append({**head, **_rate(part, column, of), "reached": reached})
+                rows.append({**head, **_rate(part, column, of), "reached": reached, "disqualified": said})
     return pl.DataFrame(rows, schema=_LADDER)
 
 
@@ -89,10 +93,11 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
     """The gate by arm and group, with a receipt for each rung that was not asked or lies above the first failure.
 
     One row an arm and group: the counts behind the gate, `passes` (null for a rung that was skipped), `failure` (why
-    the rung fails), `receipt`, and how far the arm came in all (`reached`). `card` is the run's, whose envelope knows what was asked of each arm: trials that are
+    the rung fails), `receipt`, how far the arm came in all (`reached`), and which of its outcomes are unsafe (`disqualified`, null
+    where none is): those shut the gate for the arm, whatever its rungs say. `card` is the run's, whose envelope knows what was asked of each arm: trials that are
     missing have no row. `hallucinated` is null where it was not measured (imported rows): there no gate is passed.
     """
-    cards = envelopes(card)
+    cards, unsafe = envelopes(card), said_of(trials)
     rows = []
     for arm, of_arm in by_arm(frame(trials), card):
         envelope = cards.get(tuple(arm.values()))
@@ -116,6 +121,7 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
                     "failure": failure,
                     "receipt": receipts.get(group),
                     "reached": envelope.reached if envelope else None,
+                    "disqualified": unsafe.get(tuple(arm.values())),
                 }
             )
     schema = {
@@ -126,6 +132,7 @@ def gate(trials: pa.Table | pl.DataFrame, card: Any) -> pl.DataFrame:
         "failure": pl.String,
         "receipt": pl.String,
         "reached": pl.String,
+        "disqualified": pl.String,
     }
     return pl.DataFrame(rows, schema=schema)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, full_name
+from agentbench_lab.analysis.metrics.endings import said_of
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
     Floats,
@@ -48,6 +49,7 @@ _SCHEMA = {
     **USERS,
     "estimator": pl.String,
     "reason": pl.String,
+    "disqualified": pl.String,
 }
 Bools = npt.NDArray[np.bool_]
 
@@ -71,6 +73,7 @@ def frontier(
     this one (driver + model + scaffold, without a null model and once). `membership` is the share of resamples in which
     the arm is on the frontier; each draws the same cases for all arms, of the `cases` in which every arm that is
     compared has a judged trial and a known cost. It says how sure the frontier is, not how likely the arm is best.
+    `disqualified` says which outcomes of the arm are unsafe, null where none is: its place does not make up for them.
     """
     table = with_costs(trials, prices)
     arms = sums_by_case(table, *money(table))
@@ -94,7 +97,7 @@ def frontier(
     common, members = _membership([arms[at][1] for at in compared], seed, resamples)
     member = dict(zip(compared, members, strict=True))
     notes = why_unknown(table)
-    users = left_aside(table)
+    users, unsafe = left_aside(table), said_of(table)
     rows = []
     for at, (arm, cases) in enumerate(arms):
         whole = wholes[at]
@@ -134,6 +137,7 @@ def frontier(
                     accuracy[at].reason and f"accuracy: {accuracy[at].reason}",
                     cost[at].reason and f"cost: {cost[at].reason}",
                 ),
+                "disqualified": unsafe.get(tuple(arm[part] for part in ARM)),
             }
         )
     return pl.DataFrame(rows, schema=_SCHEMA)

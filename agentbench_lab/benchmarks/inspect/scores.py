@@ -20,6 +20,7 @@ from agentbench_lab.benchmarks.reading import agrees
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Published
 from agentbench_lab.stats import pass_at_k, pass_hat_k, standard_error
+from agentbench_lab.values import a_kind
 
 _ONE = "score"  # what the one score of a log of 2023 is called where its results have no name for it
 
@@ -104,7 +105,7 @@ def value_of(sample: Sample, chosen: Chosen, where: str) -> tuple[Any, str | Non
     if value is None:
         return None, f"not scored by {chosen}" + (f": {score.reason}" if score.reason else "")
     if type(value) not in (str, int, float, bool):
-        raise LabError(f"{where}: the score by {chosen} is a {type(value).__name__}, no single verdict")
+        raise LabError(f"{where}: the score by {chosen} is {a_kind(type(value).__name__)}, no single verdict")
     return value, None
 
 

@@ -15,6 +15,7 @@ from agentbench_lab.benchmarks.reading import is_one, micros
 from agentbench_lab.errors import did_you_mean
 from agentbench_lab.outcomes import IMPORTED
 from agentbench_lab.transcripts import Stop
+from agentbench_lab.values import a_kind
 
 TRUE = frozenset({
     "true", "t", "yes", "y", "1", "pass", "passed", "resolved", "solved", "success", "successful", "succeeded", "correct",
@@ -75,7 +76,7 @@ def text(value: Any) -> str | None:
         return str(value)
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
-    raise ValueError(f"is a {type(value).__name__}, not text")
+    raise ValueError(f"is {a_kind(type(value).__name__)}, not text")
 
 
 def _is_empty(value: Any) -> bool:

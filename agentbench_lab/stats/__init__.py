@@ -6,6 +6,7 @@ from agentbench_lab.stats.means import clustered_se as clustered_se
 from agentbench_lab.stats.means import standard_error as standard_error
 from agentbench_lab.stats.means import student_t as student_t
 from agentbench_lab.stats.means import wilson as wilson
+from agentbench_lab.stats.means import wilson_over_cases as wilson_over_cases
 from agentbench_lab.stats.pairs import PAIRED as PAIRED
 from agentbench_lab.stats.pairs import Ends as Ends
 from agentbench_lab.stats.pairs import adjusted_half as adjusted_half

@@ -191,7 +191,7 @@ def reliability(
                         "n": cases if complete else cases - 2, "of": cases, "common": cases if common is None else common, "worst": value, "best": value,
                         "judged": cases * len(values) - (0 if complete else 2), "asked": cases * len(values),
                         "complete": complete, "short": [] if complete else ["c7", "c9"],
-                        "estimator": f"{metric}.unbiased, bootstrap over cases", "reason": None if known else reason,
+                        "estimator": f"{metric}.unbiased, wilson over cases", "reason": None if known else reason,
                     }
                 )  # fmt: skip
     schema: dict[str, Any] = dict.fromkeys(("model", "reason"), pl.String)
@@ -306,7 +306,7 @@ def frontier(
                 "on_frontier": not beats if known and name not in partly else None,
                 "membership": (0.1 if beats else 0.83) if known and name not in partly else None,
                 "dominated_by": " + ".join(beats[0].split("/")) if beats else None, "lower_bound": name in partly,
-                "estimator": "accuracy share, bootstrap over cases; cost mean, bootstrap over cases",
+                "estimator": "accuracy share, wilson over cases; cost mean, bootstrap over cases",
                 "reason": None if known else "the cost is not known of any trial",
             }
         )  # fmt: skip

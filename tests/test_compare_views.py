@@ -54,9 +54,9 @@ def test_the_chart_states_its_claim_and_its_evidence() -> None:
         "Evidence: live",
     ):
         assert said in subtitle
-    assert "bootstrap over paired cases" in subtitle
+    assert "bootstrap over paired cases, widened for few of them" in subtitle
     assert spec["description"].startswith("new solves 56.2 points more than old (new 75%")
-    assert "TOOL-1: +0.0 points [+0.0, +0.0], 0 more often, 0 less often, of 2." in spec["description"]
+    assert "TOOL-1: +0.0 [−49.0, +49.0] points, 0 more often, 0 less often, of 2." in spec["description"]
 
 
 def test_the_chart_shows_every_case_that_changed_on_one_fixed_scale() -> None:
@@ -125,9 +125,9 @@ def test_the_table_by_rung() -> None:
     table = tables.compare(found())
     assert table.title == "new solves 56.2 points more than old"
     by_rung = {row[0]: row[1:] for row in table.rows}
-    assert by_rung["TOOL-1"] == ["2", "50%", "50%", "no change", "0", "0", "0"]
+    assert by_rung["TOOL-1"] == ["2", "50%", "50%", "+0.0 [−49.0, +49.0]", "0", "0", "0"]
     assert by_rung["TOOL-2"][:3] == ["2", "100%", "50%"]
-    assert by_rung["TOOL-2"][3].startswith("-50.0 [-100.0, +0.0]")
+    assert by_rung["TOOL-2"][3].startswith("−50.0 [−100.0, +")
     assert by_rung["all"][4:] == ["10", "1", "1"]
     assert table.notes[0] == found().sentence
 

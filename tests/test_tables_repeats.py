@@ -28,21 +28,21 @@ def test_each_k_has_its_interval_and_its_cases() -> None:
         ["k = 1", "30% [20, 40]", "30% [20, 40]", "80 of 80 cases", "160/160"],
         ["k = 2", "20% [10, 30]", "40% [30, 50]", "80 of 80 cases", "160/160"],
     ]
-    assert table.notes[0].endswith("[95% interval, bootstrap over cases]")
+    assert table.notes[0].endswith("[95% interval, wilson over cases]")
     assert tables.reliability(reliability(CURVES).clear()).notes == ["no trials"]
 
 
 def test_the_rarer_kind_of_interval_is_marked_where_it_stands() -> None:
-    """And few cases are warned of."""
+    """And a reason stands below."""
     way = pl.when((pl.col("k") == 2) & (pl.col("metric") == "pass_hat_k"))
     frame = reliability({"a": [0.5, 0.0]}, cases=12).with_columns(
-        estimator=way.then(pl.lit("pass_hat_k.unbiased, wilson over cases")).otherwise("estimator"),
-        reason=pl.lit("fewer than 20 cases: the interval is likely too narrow"),
+        estimator=way.then(pl.lit("pass_hat_k.unbiased, wilson")).otherwise("estimator"),
+        reason=pl.lit("no case has 3 judged trials"),
     )
     table = tables.reliability(frame)
     assert [row[1] for row in table.rows] == ["50% [40, 60]", "0% [0, 10]*"]
-    assert table.notes[0].endswith("[95% interval, bootstrap over cases; *: wilson over cases]")
-    assert "fewer than 20 cases: the interval is likely too narrow" in table.notes
+    assert table.notes[0].endswith("[95% interval, wilson over cases; *: wilson]")
+    assert "no case has 3 judged trials" in table.notes
 
 
 def by_group(*arms: str, groups: int = 2) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentbench_lab.charts.theme import ARM_COLOURS, INK, MOST_MARKS, SOFT, UNSAFE, WIDTH, headline, themed
 from agentbench_lab.charts.words import evidence, label_expression, shortened
+from agentbench_lab.points import with_ends
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,7 +121,7 @@ def compare(found: Comparison) -> Drawing:
         claims.append(f"{found.b.name} is newly unsafe on {count:,} {'case' if count == 1 else 'cases'}")
     chart = alt.vconcat(plot, numbers, spacing=4).properties(title=headline(claims, subtitle))
     words = " ".join(
-        f"{row['group']}: {100 * row['difference']:+.1f} points [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], "
+        f"{row['group']}: {with_ends(row['difference'], row['low'], row['high'])} points, "
         f"{row['fixes']} more often, {row['regressions']} less often, of {row['cases']}."
         for row in means.iter_rows(named=True)
     )

@@ -42,7 +42,6 @@ _HEIGHT = 340
 _MOST_KS = 50  # of a curve: a line has no more to show
 _ENOUGH = 600  # points of all curves, where some have to be left out
 _NAMED = 4  # arms with their numbers in a sentence; the table has all of more
-_FEW = 20  # cases; below, a bootstrap over them is too narrow
 _ALIKE = 0.9  # of each arm's cases have to be shared by all, or their order says nothing
 _PAIRS = 3  # crossing pairs that stand out where arms are many
 
@@ -88,11 +87,9 @@ def reliability(
         loud if len(order) <= APART else [arm for arm in loud if arm in (pairs[0] if pairs else loud[:2])]
     )
     claims = _claims(known, crossings, frame)
-    few = known.height and int(known["n"].min()) < _FEW and known["k"].max() != 1  # type: ignore[arg-type]
     subtitle = [
         "pass^k: the chance that k trials of a case are all solved, as a mean over cases. Bands: 95% interval "
         f"({_intervals(known)}). {_cases(known)}"
-        + (f" Fewer than {_FEW} cases: the bands are likely too narrow." if few else "")
         + (" Hollow: not every case has k judged trials." if not known["complete"].all() else "")
         + (f" Coloured: the curves that cross, or the best; bands: {' and '.join(banded)}, and each arm below." if len(order) > APART else ""),
         *_gaps(frame),

@@ -137,7 +137,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     chart = alt.layer(*layers).properties(width=width, height={"step": 22})
     about = "Bars: shares of the judged trials; lines: 95% intervals of the share of successes"
     about += " and of unsafe trials" if "unsafe" in kinds else ""
-    about += " (bootstrap over cases, Wilson where one trial a case). Right: successes of judged trials."
+    about += " (Wilson over cases). Right: successes of judged trials."
     about += "" if unsafe else " Nothing is known of safety."
     put = "All groups together. " if together else ""
     cut = f" The first {len(arms)} of {len(arms) + len(dropped)} arms." if dropped else ""

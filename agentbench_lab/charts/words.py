@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.errors import counted as counted
 from agentbench_lab.ladder import COMPLETION_FLOOR, RUNG_NAMES
+from agentbench_lab.points import tenths
 
 if TYPE_CHECKING:
     import polars as pl
@@ -201,7 +202,7 @@ def interval(low: float | None, high: float | None, say: Callable[[float], str])
 
 def points(low_or_difference: float) -> str:
     """A difference of shares in points, with its sign."""
-    return f"{100 * low_or_difference:+.1f}".replace("-", "−")
+    return tenths(low_or_difference)
 
 
 def in_points(share: float) -> str:

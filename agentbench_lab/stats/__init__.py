@@ -6,11 +6,14 @@ from agentbench_lab.stats.means import clustered_se as clustered_se
 from agentbench_lab.stats.means import standard_error as standard_error
 from agentbench_lab.stats.means import student_t as student_t
 from agentbench_lab.stats.means import wilson as wilson
+from agentbench_lab.stats.means import wilson_over_cases as wilson_over_cases
+from agentbench_lab.stats.pairs import PAIRED as PAIRED
 from agentbench_lab.stats.pairs import Ends as Ends
 from agentbench_lab.stats.pairs import adjusted_half as adjusted_half
 from agentbench_lab.stats.pairs import difference_over_cases as difference_over_cases
 from agentbench_lab.stats.pairs import log_ratio_error as log_ratio_error
 from agentbench_lab.stats.pairs import log_ratio_over_cases as log_ratio_over_cases
+from agentbench_lab.stats.pairs import trials_behind as trials_behind
 from agentbench_lab.stats.repeats import pass_at_k as pass_at_k
 from agentbench_lab.stats.repeats import pass_at_weights as pass_at_weights
 from agentbench_lab.stats.repeats import pass_hat_k as pass_hat_k

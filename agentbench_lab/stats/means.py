@@ -26,10 +26,62 @@ def wilson(successes: float, n: int, z: float = Z_95) -> tuple[float, float] | N
     if n == 0:
         return None
     p = successes / n
-    center = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    low, high = _score(p, p * (1 - p) / n, n, z)
     # at the ends the interval touches 0 or 1 exactly; rounding must not take it past
-    return (0.0 if successes == 0 else center - half, 1.0 if successes == n else center + half)
+    return (0.0 if successes == 0 else low, 1.0 if successes == n else high)
+
+
+def wilson_over_cases(
+    over: npt.ArrayLike,
+    under: npt.ArrayLike,
+    *,
+    trials: float | None = None,
+    times: npt.ArrayLike | None = None,
+    z: float = Z_95,
+) -> tuple[float, float] | None:
+    """The interval of sum(over) / sum(under), a share of trials that depend on each other within a case; None without.
+
+    `over` and `under` have one number a case, 0 <= over <= under: solved and judged trials, or a mean and 1. `times` is
+    how many cases are such (1 each, where it is left out), `trials` how many there are in all (sum(under)). With
+    V the variance of the share over whole cases (with G / (G - 1), but not above p (1 - p) / G, that of cases which are all or
+    nothing), it is the wider, at either end, of two of Wilson's intervals: of the effective number of observations
+    p (1 - p) / V, at least the cases G and at most the trials; and of G observations with V in place of p (1 - p) / G. The
+    first is short at 0, at 1 and where few trials differ from all others, when V says next to nothing; the second keeps
+    to the cases there. At one trial a case, and where every case is all or nothing, both are Wilson's of the cases. Of
+    cases with unlike trials G is (sum under)^2 / sum under^2. Cases are assumed independent. A test simulates what it holds.
+    Sources: Wilson (1927); Korn and Graubard, "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data", Survey Methodology 24 (1998); Franco, Little, Louis and Slud,
+    "Comparative study of confidence intervals for proportions in complex sample surveys", Journal of Survey Statistics
+    and Methodology 7 (2019).
+    """
+    x, m = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
+    t = np.ones_like(x) if times is None else np.asarray(times, dtype=np.float64)
+    if x.ndim != 1 or not x.shape == m.shape == t.shape:
+        raise ValueError("over, under and times must be lists of one length")
+    if (x < 0).any() or (x > m + 1e-9).any():
+        raise ValueError("a share below 0 or above 1")
+    whole, count = float(t @ m), float(t[m > 0].sum())
+    if not whole:
+        return None
+    p = min(float(t @ x) / whole, 1.0)
+    cases = whole * whole / float(t @ (m * m))
+    most = p * (1 - p)
+    seen = float(t @ (x - p * m) ** 2) / whole**2
+    # one case says nothing of how cases vary: then it is all or nothing
+    variance = most / cases if count < 2 else max(seen, min(seen * count / (count - 1), most / cases))
+    observed = max(cases, whole if trials is None else trials)
+    if variance > 0:
+        observed = min(max(most / variance, cases), observed)
+    ends = [_score(p, most / observed, observed, z), _score(p, variance, cases, z)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return (0.0 if not p else max(low, 0.0), 1.0 if p == 1 else min(high, 1.0))
+
+
+def _score(p: float, variance: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval of the share p with its variance, where n observations pull it towards the middle."""
+    center = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(variance + z * z / (4 * n * n)) / (1 + z * z / n)
+    return center - half, center + half
 
 
 class ClusteredMean(NamedTuple):

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from agentbench_lab.stats.means import student_t
 from agentbench_lab.stats.resampling import paired_over_cases, percentile_interval, resample_sums
 
+PAIRED = "bootstrap over paired cases, widened for few of them"
+"""What the interval of `difference_over_cases` is called wherever it is shown."""
 _DIGITS = 12  # what is 0 must read as 0, whatever its sum was rounded to
 
 
@@ -57,6 +59,13 @@ def difference_over_cases(
         student = student_t(0.5 + level / 2, d.size - 1) * spread / math.sqrt(d.size - 1)
         low, high = min(low, mean - student), max(high, mean + student)
     return Ends(_clean(mean), _clean(max(-1.0, low)), _clean(min(1.0, high)))
+
+
+def trials_behind(fewer: npt.ArrayLike) -> float:
+    """How many trials a case stand behind each rate of a paired difference: the harmonic mean over cases, from how many
+    the side with fewer has in each."""
+    n = np.asarray(fewer, dtype=np.float64)
+    return n.size / float((1 / n).sum())
 
 
 def adjusted_half(variance: float, cases: int, mean: float, z: float, trials: float = 1) -> float:

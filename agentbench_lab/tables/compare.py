@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agentbench_lab.charts import percent
 from agentbench_lab.charts.words import in_points
 from agentbench_lab.errors import counted
+from agentbench_lab.points import with_ends
 from agentbench_lab.tables.table import Table
 
 if TYPE_CHECKING:
@@ -28,10 +29,7 @@ def compare(found: Comparison) -> Table:
             str(row["cases"]),
             rate(row["rate_a"]),
             rate(row["rate_b"]),
-            # that no case changed is a count; an interval from 0 to 0 would claim more
-            "no change"
-            if row["same"] == row["cases"]
-            else f"{100 * row['difference']:+.1f} [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]",
+            with_ends(row["difference"], row["low"], row["high"]),
             str(row["fixes"]),
             str(row["regressions"]),
             str(row["new_unsafe"]),
@@ -42,7 +40,7 @@ def compare(found: Comparison) -> Table:
     columns = ["rung", ">cases", *rates, ">difference", ">more often", ">less often", ">new unsafe"]
     notes = [found.sentence, *(note for note in found.notes if note != found.mixed)]
     notes.append(
-        f"rates are means over the paired cases; difference: {found.b.name} - {found.a.name} in points [95% interval, "
+        f"rates are means over the paired cases; difference: {found.b.name} − {found.a.name} in points [95% interval, "
         f"{found.solved.estimator}]; more and less often: cases by how often {found.b.name} solves them"
     )
     return Table(f"{_mixed(found)}{found.claim}", columns, rows, notes)
@@ -92,7 +90,7 @@ def compare_many(found: Sequence[Comparison]) -> Table:
         if s.difference is None or s.low is None or s.high is None or s.p is None:
             continue
         verdict = "not decisive" if not each.decisive else "better" if s.difference > 0 else "worse"
-        difference = f"{100 * s.difference:+.1f} [{100 * s.low:+.1f}, {100 * s.high:+.1f}]"
+        difference = with_ends(s.difference, s.low, s.high)
         p = s.p if s.adjusted is None else s.adjusted
         rows.append(
             [

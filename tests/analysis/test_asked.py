@@ -21,7 +21,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 ESTIMATES: list[Callable[..., Any]] = [
-    lambda run, n: lab.metrics.reliability(run.trials, resamples=n),
     lambda run, n: lab.metrics.crossings(run.trials, resamples=n),
     lambda run, n: lab.metrics.cost(run.trials, resamples=n),
     lambda run, n: lab.metrics.frontier(run.trials, resamples=n),

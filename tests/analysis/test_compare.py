@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from agentbench_lab.cli.looking import side_of
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.stats import mcnemar_exact, paired_over_cases
+from agentbench_lab.stats import difference_over_cases, mcnemar_exact, student_t
+from agentbench_lab.tables import compare as compare_table
 
 SHA = "1f" * 20
 
@@ -112,16 +114,17 @@ def test_one_trial_a_case_by_hand() -> None:
     assert (found.solved.test, found.mcnemar_reason) == ("exact McNemar", None)
     assert [pair.case_id for pair in found.fixes] == ["c5", "c6", "c7", "c8"]
     assert [(pair.case_id, pair.rate_a, pair.rate_b) for pair in found.regressions] == [("c9", 1.0, 0.0)]
-    assert (found.solved.low, found.solved.high) == paired_over_cases(
-        [1] * 4 + [0] * 5 + [1], [1] * 4 + [0] + [1] * 4 + [0]
-    )
+    # d is 0 four times, 0, 1 four times, -1; Student's is wider than the bootstrap below, and no end of it above
+    ends = difference_over_cases([0] * 5 + [1] * 4 + [-1])
+    assert (found.solved.low, found.solved.high) == ends[1:]  # type: ignore[index]
+    assert found.solved.low == pytest.approx(0.3 - student_t(0.975, 9) * math.sqrt(0.41 / 9))
     assert not found.decisive
     # (1.96 + 0.84)^2 x 7.849 of the variance of d (mean 0.3; five of 1 in square; n - 1) over 0.09
     variance = (5 - 10 * 0.09) / 9
     assert found.needed == -(-7.8489 * variance // 0.09)
     assert found.sentence == (
         "The difference is not decisive: b 80%, a 50% of 10 paired cases; difference +30 points, 95% interval "
-        "[-10, +70]; exact McNemar p = 0.375. A true difference of this size would take about 40 cases at 1 trial a "
+        "[−18.3, +78.3]; exact McNemar p = 0.375. A true difference of this size would take about 40 cases at 1 trial a "
         "case to show (80% power)."
     )
 
@@ -159,23 +162,53 @@ def test_a_decisive_difference_says_which_and_by_how_much() -> None:
     assert found.mcnemar == 2 / 2**12
     assert found.sentence == (
         "new solves 60 points more than old (new 60%, old 0% of 20 paired cases; difference +60 points, "
-        "95% interval [+40, +80]; exact McNemar p < 0.001)."
+        "95% interval [+31.9, +83.5]; exact McNemar p < 0.001)."
     )
-    assert compare(b, a).sentence.startswith("new solves 60 points more than old (old 0%, new 60%")
+
+
+def test_the_sentence_and_its_figure_have_one_direction() -> None:
+    """The same two arms the other way round: less, and a minus, which is the sign of charts and tables too."""
+    a = made("old", {f"c{n:02}": "0" for n in range(20)})
+    b = made("new", {f"c{n:02}": "1" if n < 12 else "0" for n in range(20)})
+    assert compare(b, a).sentence == (
+        "old solves 60 points less than new (old 0%, new 60% of 20 paired cases; difference −60 points, "
+        "95% interval [−83.5, −31.9]; exact McNemar p < 0.001)."
+    )
+    assert compare_table(compare(b, a)).rows[-1][4] == "−60.0 [−83.5, −31.9]"
+
+
+@pytest.mark.parametrize(("one", "other", "ends"), [("1", "1", (-0.245, 0.245)), ("1", "0", (-1, -0.4))])
+def test_six_cases_that_are_alike_prove_little(one: str, other: str, ends: tuple[float, float]) -> None:
+    """Equal, or different in all: not an interval without width, and the ablation has the same one."""
+    a, b = (made(name, {f"c{n}": what for n in range(6)}) for name, what in (("a", one), ("b", other)))
+    found = compare(a, b)
+    d = int(other) - int(one)
+    assert (found.solved.low, found.solved.high) == difference_over_cases([d] * 6)[1:]  # type: ignore[index]
+    if not d:
+        # Agresti and Min by hand: (0 ± 1.96 sqrt(0 + 1 - 0)) / 8
+        assert (found.solved.low, found.solved.high) == pytest.approx(ends, abs=5e-4)
+    else:
+        assert found.solved.low == -1
+        assert found.solved.high is not None
+        assert found.solved.high > ends[1]
+    assert found.solved.estimator == "bootstrap over paired cases, widened for few of them"
+    assert found.by_group()["low"].to_list() == [found.solved.low] * 2
 
 
 def test_the_interval_alone_decides_nothing() -> None:
-    """Four cases of twenty better and none worse: the interval excludes 0, chance does that one time in eight."""
-    a = made("a", {f"c{n:02}": "0" for n in range(20)})
-    b = made("b", {f"c{n:02}": "1" if n < 4 else "0" for n in range(20)})
+    """Five cases of five better: the interval excludes 0, and chance alone does that one time in sixteen."""
+    a = made("a", {f"c{n:02}": "0" for n in range(5)})
+    b = made("b", {f"c{n:02}": "1" for n in range(5)})
     found = compare(a, b)
     assert found.solved.low is not None
     assert found.solved.low > 0
-    assert found.mcnemar == 0.125
+    assert found.mcnemar == 0.0625
     assert not found.decisive
     assert "The interval excludes 0, but the test does not agree." in found.sentence
     one = compare(made("a", {"c": "0"}), made("b", {"c": "1"}))
-    assert (one.solved.low, one.solved.p, one.decisive, one.needed) == (1.0, 1.0, False, 6)
+    assert (one.solved.high, one.solved.p, one.decisive, one.needed) == (1.0, 1.0, False, 6)
+    assert one.solved.low is not None
+    assert one.solved.low < 0
 
 
 def test_hallucination_has_its_own_difference() -> None:
@@ -369,7 +402,9 @@ def test_a_side_against_itself_differs_in_nothing(results: dict[str, str]) -> No
     """No difference, no fix, no regression, nothing unmatched, and the gate lets it pass."""
     a, _ = both(results, {})
     found = compare(a, a)
-    assert (found.solved.difference, found.solved.low, found.solved.high, found.solved.p) == (0, 0, 0, 1)
+    assert (found.solved.difference, found.solved.p) == (0, 1)
+    assert found.solved.high is not None
+    assert -1 < found.solved.low == -found.solved.high < 0
     assert (found.hallucinated.difference, found.fixes, found.regressions, found.new_unsafe) == (
         0,
         (),
@@ -453,11 +488,10 @@ def test_equal_thirds_are_equal() -> None:
     assert (found.solved.difference, found.solved.p, found.decisive) == (0.0, 1.0, False)
     assert "Gains and losses are even; a true difference of 5 points would take about" in found.sentence
     thirds = compare(made("a", {"c": "100", "d": "110"}), made("b", {"c": "110", "d": "111"}))
-    assert (
-        thirds.by_group()["low"].to_list()
-        == thirds.by_group()["high"].to_list()
-        == [pytest.approx(1 / 3)] * 2
-    )
+    ends = difference_over_cases([1 / 3] * 2, trials=3)
+    assert ends is not None
+    for group in thirds.by_group().to_dicts():
+        assert (group["low"], group["high"]) == pytest.approx((ends.low, ends.high))
 
 
 def test_chance_is_rarely_called_decisive() -> None:
@@ -669,7 +703,7 @@ def test_a_pilot_run_leads_to_about_that_number() -> None:
 def test_numbers_in_words() -> None:
     """A point, points, signs; what is there is never shown as nothing, nor nearly all as all."""
     assert [points(x) for x in (0.125, -0.01, 0.0, 0.0004, -0.0004)] == [
-        "+12.5 points", "-1 point", "0 points", "+<0.1 points", "-<0.1 points",
+        "+12.5 points", "−1 point", "0 points", "+<0.1 points", "−<0.1 points",
     ]  # fmt: skip
     assert points(0.01, sign=False) == "1 point"
     assert [share(x) for x in (0.0, 0.0001, 0.125, 0.9999, 1.0)] == ["0%", "<0.1%", "12.5%", ">99.9%", "100%"]

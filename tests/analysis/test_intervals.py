@@ -14,7 +14,7 @@ from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.intervals import ends, wilson_at
 from agentbench_lab.analysis.metrics.repeats import neighbours
 from agentbench_lab.results.run import load_run
-from agentbench_lab.stats import bootstrap_over_cases, ratio_over_cases, wilson
+from agentbench_lab.stats import bootstrap_over_cases, ratio_over_cases, wilson, wilson_over_cases
 
 from .rows import get, trial, trials
 
@@ -36,12 +36,14 @@ def many(*solved_of: tuple[int, int]) -> pl.DataFrame:
 
 @pytest.mark.parametrize("pair", [((1, 3), (2, 6)), ((2, 5), (4, 10)), ((3, 7), (6, 14)), ((1, 10), (3, 30))])
 def test_cases_of_one_rate_are_alike_however_it_is_rounded(pair: tuple[tuple[int, int], ...]) -> None:
-    """Each case is one observation then, by Wilson; before, rounding made [0.39999999999999997, 0.4] of it."""
+    """Each has its width, and one rate one interval; before, rounding made [0.39999999999999997, 0.4] of it."""
     table = many(*pair * 3)
     rate = pair[0][0] / pair[0][1]
-    wanted = pytest.approx(wilson(6 * rate, 6))
-    one = get(metrics.reliability(table, resamples=100), metric="pass_hat_k", k=1)
-    assert ((one["low"], one["high"]), one["estimator"]) == (wanted, "pass_hat_k.unbiased, wilson over cases")
+    one = get(metrics.reliability(table), metric="pass_hat_k", k=1)
+    curve = wilson_over_cases([rate] * 6, [1] * 6, trials=3 * (pair[0][1] + pair[1][1]))
+    assert (one["low"], one["high"]) == pytest.approx(curve)
+    assert one["estimator"] == "pass_hat_k.unbiased, wilson over cases"
+    wanted = pytest.approx(wilson_over_cases(*zip(*pair * 3, strict=True)))
     accuracy = metrics.frontier(table, resamples=100).row(0, named=True)
     assert (accuracy["accuracy_low"], accuracy["accuracy_high"]) == wanted
 
@@ -55,7 +57,7 @@ def test_seconds_that_are_all_alike_have_no_interval() -> None:
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=2, max_size=9))
 def test_no_interval_of_a_share_is_without_width(found: list[tuple[int, int]]) -> None:
     pairs = [(min(c, n), n) for c, n in found]
-    low, high, _ = ends([c for c, _ in pairs], [n for _, n in pairs], resamples=2_000)
+    low, high, _ = ends([c for c, _ in pairs], [n for _, n in pairs])
     assert low is not None and high is not None
     assert high - low > 1e-3
 
@@ -105,9 +107,7 @@ def test_a_case_without_a_judged_trial_does_not_move_the_interval() -> None:
     """It is in no mean: pass^1 of the others is the share of them, with its interval."""
     table = many((1, 4), (3, 4), (4, 4), (0, 4))
     gone = pl.concat([table, trials(trial("gone", None)).select(pl.all()).pipe(_like, table)])
-    with_it, without = (
-        get(metrics.reliability(each, resamples=500), metric="pass_hat_k", k=1) for each in (gone, table)
-    )
+    with_it, without = (get(metrics.reliability(each), metric="pass_hat_k", k=1) for each in (gone, table))
     assert (with_it["low"], with_it["high"]) == (without["low"], without["high"])
 
 
@@ -124,8 +124,8 @@ def test_how_trials_stopped_has_intervals() -> None:
     one = get(metrics.exits(table), outcome_class="success")
     c, n = [1, 2, 0, 1], [2, 2, 2, 2]
     assert (one["n"], one["of"], one["cases"], one["estimate"]) == (4, 8, 4, 0.5)
-    assert (one["low"], one["high"]) == bootstrap_over_cases(c, n)
-    assert one["estimator"] == "bootstrap over cases"
+    assert (one["low"], one["high"]) == wilson_over_cases(c, n)
+    assert one["estimator"] == "wilson over cases"
 
 
 def test_cases_of_one_id_in_two_suites_are_two_cases() -> None:

@@ -17,7 +17,7 @@ from agentbench_lab.outcomes import LADDER
 from agentbench_lab.results.run import Envelope, Run, load_run
 from agentbench_lab.results.schema import table
 from agentbench_lab.running.runner import Caps, Interrupted, evaluate
-from agentbench_lab.stats import bootstrap_over_cases, wilson
+from agentbench_lab.stats import wilson, wilson_over_cases
 from agentbench_lab.transcripts import Transcript, Usage
 
 from ..doing import CASES, knows, some, write_suite
@@ -143,8 +143,8 @@ def test_no_rows_at_all_make_empty_frames_of_the_same_columns() -> None:
     assert metrics.ladder(table("trials", [])).height == 0
 
 
-def test_several_trials_are_resampled_by_case() -> None:
-    """Three cases of four trials: the rate is 7 of 12, the interval the bootstrap's over the three cases."""
+def test_several_trials_are_taken_by_case() -> None:
+    """Three cases of four trials: the rate is 7 of 12, the interval Wilson's over the three cases."""
     wins = {"c1": 4, "c2": 2, "c3": 1}
     rows = [
         trial(case, 1, "correct_calls" if n <= k else "no_answer", n=n)
@@ -152,8 +152,8 @@ def test_several_trials_are_resampled_by_case() -> None:
         for n in range(1, 5)
     ]
     row = get(metrics.ladder(frame(*rows)), group="TOOL-1", metric="passed")
-    assert (row["n"], row["of"], row["cases"], row["estimator"]) == (7, 12, 3, "bootstrap over cases")
-    assert (row["low"], row["high"]) == bootstrap_over_cases([4, 2, 1], [4, 4, 4])
+    assert (row["n"], row["of"], row["cases"], row["estimator"]) == (7, 12, 3, "wilson over cases")
+    assert (row["low"], row["high"]) == wilson_over_cases([4, 2, 1], [4, 4, 4])
 
 
 @pytest.mark.parametrize(("outcome", "successes"), [("correct_calls", 5), ("no_answer", 0)])
@@ -169,7 +169,7 @@ def test_one_case_is_one_observation() -> None:
     """Eight trials of one case, half of them solved, say next to nothing of other cases."""
     rows = [trial("c1", 1, "correct_calls" if n % 2 else "no_answer", n=n) for n in range(1, 9)]
     row = get(metrics.ladder(frame(*rows)), group="TOOL-1", metric="passed")
-    assert (row["estimate"], row["low"], row["high"]) == (0.5, *(wilson(0.5, 1) or ()))
+    assert (row["estimate"], row["low"], row["high"]) == pytest.approx((0.5, *(wilson(0.5, 1) or ())))
     assert row["high"] - row["low"] > 0.7
 
 

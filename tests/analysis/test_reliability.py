@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.results.schema import table
-from agentbench_lab.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson
+from agentbench_lab.stats import bootstrap_over_kinds, pass_hat_k, pass_hat_weights, wilson, wilson_over_cases
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("suite", "case_id", "group", "driver", "model", "scaffold", "evidence"), pl.String),
@@ -114,10 +114,10 @@ def test_reliability_by_hand() -> None:
     assert (one["worst"], one["best"]) == pytest.approx((5 / 12, 3 / 4))
     assert (three["worst"], three["best"]) == pytest.approx((1 / 4, 2 / 4))
     assert (one["judged"], one["asked"], one["complete"]) == (8, 12, False)
-    assert one["estimator"] == "pass_hat_k.unbiased, bootstrap over cases"
-    # the case without a judged trial is drawn too, and counts for nothing
-    low, high = bootstrap_over_kinds([1] * 4, [[0], [1 / 2], [1 / 3], [1]], [[0], [1], [1], [1]])
-    assert (one["low"], one["high"]) == pytest.approx((low[0], high[0]))
+    assert one["estimator"] == "pass_hat_k.unbiased, wilson over cases"
+    # the case without a judged trial counts for nothing, the other three have eight
+    wanted = wilson_over_cases([1 / 2, 1 / 3, 1], [1] * 3, trials=8)
+    assert (one["low"], one["high"]) == pytest.approx(wanted)
 
 
 def test_a_k_that_not_every_case_was_asked_for_has_no_estimate() -> None:
@@ -152,20 +152,24 @@ def test_intervals_where_cases_are_alike() -> None:
     assert once["estimator"].to_list() == ["pass_hat_k.unbiased, wilson", "pass_at_k.unbiased, wilson"]
 
 
-def test_the_band_of_few_cases_is_coherent_and_warned_of() -> None:
-    """2, 1, 0, 1, 0 and 0 of 3 solved: nobody is solved in all of three, which is no wider than in all of two."""
+def test_every_interval_is_that_of_its_own_name() -> None:
+    """30 cases, 28 solved in all of three and two once: pass@3 is 100 %, by Wilson [88.6, 100], whatever k = 1 has."""
+    found = metrics.reliability(frame(rows("a", counted({3: 28, 1: 2}, 3))))
+    last = found.filter(metric="pass_at_k", k=3).to_dicts()[0]
+    assert (last["estimate"], last["estimator"]) == (1.0, "pass_at_k.unbiased, wilson over cases")
+    assert (last["low"], last["high"]) == pytest.approx(wilson(30, 30))
+    assert last["low"] == pytest.approx(0.886, abs=1e-3)
+
+
+def test_nobody_solved_in_all_of_three_is_not_known_for_sure() -> None:
+    """2, 1, 0, 1, 0 and 0 of 3 solved: each case is one observation, and no end is carried over from another k."""
     found = metrics.reliability(frame(rows("a", counted({2: 1, 1: 2, 0: 3}, 3))))
     hats = found.filter(pl.col("metric") == "pass_hat_k")
     assert hats["estimate"].to_list() == pytest.approx([4 / 18, 1 / 18, 0])
-    assert hats["high"].to_list() == sorted(hats["high"], reverse=True)
-    assert hats["high"][2] == hats["high"][1] < wilson(0, 6)[1]  # type: ignore[index]
-    ats = found.filter(pl.col("metric") == "pass_at_k")
-    assert ats["low"].to_list() == sorted(ats["low"])
-    assert set(found["reason"]) == {"fewer than 20 cases: the interval is likely too narrow"}
-    twenty = metrics.reliability(frame(rows("a", counted({2: 10, 1: 10}, 3))))
-    assert twenty["reason"].null_count() == twenty.height
-    once = metrics.reliability(frame(rows("a", counted({1: 3, 0: 4}, 1))))
-    assert once["reason"].null_count() == 2  # Wilson's interval holds what it says
+    assert (hats["low"][2], hats["high"][2]) == pytest.approx(wilson(0, 6))
+    two = wilson_over_cases([1 / 3, 0, 0, 0, 0, 0], [1] * 6, trials=9)
+    assert (hats["low"][1], hats["high"][1]) == pytest.approx(two)
+    assert found["reason"].null_count() == found.height
 
 
 def test_the_cases_that_all_arms_share_are_counted() -> None:
@@ -205,9 +209,9 @@ def test_laws(made: list[list[bool | None]], random: Any) -> None:
     """Against a loop over cases; pass^k <= pass^1 <= pass@k; monotone where no case is lost; worst to best holds it;
     the order of rows does not matter."""
     given_rows = rows("a", {f"c{n}": each for n, each in enumerate(made)})
-    found = metrics.reliability(frame(given_rows), resamples=200)
+    found = metrics.reliability(frame(given_rows))
     random.shuffle(given_rows)
-    assert metrics.reliability(frame(given_rows), resamples=200).equals(found)
+    assert metrics.reliability(frame(given_rows)).equals(found)
     judged = [[mark for mark in each if mark is not None] for each in made]
     hats, ats = curve(found), curve(found, "pass_at_k")
     first = hats[0]
@@ -374,7 +378,7 @@ def test_the_published_runs_of_terminal_bench() -> None:
 def test_many_trials_of_a_case_are_resampled_in_parts() -> None:
     """70 trials: every column has its interval, and the last of them is that of the cases alone."""
     of_cases = counted({70: 20, 35: 20, 0: 20}, 70)
-    found = metrics.reliability(frame(rows("a", of_cases)), resamples=2_000).filter(metric="pass_hat_k")
+    found = metrics.reliability(frame(rows("a", of_cases))).filter(metric="pass_hat_k")
     assert found["k"].to_list() == list(range(1, 71))
     assert curve(found) == pytest.approx(np.array([20, 20, 20]) @ pass_hat_weights(70)[[0, 35, 70]] / 60)
     assert (found["low"] < found["estimate"]).all()

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.analysis.metrics.failing_calls import ERRORS
-from agentbench_lab.analysis.metrics.ratios import RESAMPLES
 from agentbench_lab.cases import Task
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.running.runner import evaluate
-from agentbench_lab.stats import ratio_over_cases, wilson
+from agentbench_lab.stats import wilson, wilson_over_cases
 from agentbench_lab.transcripts import Transcript
 from agentbench_lab.worlds.toolbox import Toolbox
 
@@ -46,13 +45,13 @@ def test_a_call_that_failed_is_no_success_and_no_exclusion() -> None:
     assert set(found["reason"]) == {None}
 
 
-def test_the_interval_resamples_whole_cases_with_all_their_calls() -> None:
+def test_the_interval_is_over_whole_cases_with_all_their_calls() -> None:
     made = calls(*[("c1", "tool_error")] * 3, ("c1", "ok"), ("c2", "ok"), *[("c3", "ok")] * 2)
     found = metrics.tool_errors(trials(*(trial(f"c{n}", True) for n in (1, 2, 3, 4))), made)
     each = get(found, metric="tool_error")
-    ends = ratio_over_cases([3, 0, 0], [4, 1, 2], resamples=RESAMPLES)
+    ends = wilson_over_cases([3, 0, 0], [4, 1, 2])
     assert (each["n"], each["of"], (each["low"], each["high"])) == (3, 7, ends)
-    assert each["estimator"] == "share, bootstrap over cases"
+    assert each["estimator"] == "share, wilson over cases"
 
 
 def test_no_error_in_any_call_is_not_known_for_sure() -> None:

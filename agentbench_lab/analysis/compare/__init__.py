@@ -24,5 +24,5 @@ from agentbench_lab.analysis.compare.sides import arm_label as arm_label
 from agentbench_lab.analysis.compare.sides import side as side
 from agentbench_lab.analysis.compare.words import interval as interval
 from agentbench_lab.analysis.compare.words import p_value as p_value
-from agentbench_lab.analysis.compare.words import points as points
 from agentbench_lab.analysis.compare.words import share as share
+from agentbench_lab.points import points as points

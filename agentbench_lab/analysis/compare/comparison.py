@@ -12,8 +12,9 @@ from agentbench_lab.analysis.compare.differences import Difference, difference_o
 from agentbench_lab.analysis.compare.pairing import Pair, Standing, Unmatched
 from agentbench_lab.analysis.compare.power import POWER
 from agentbench_lab.analysis.compare.refusals import MIXED
-from agentbench_lab.analysis.compare.words import about, interval, many, p_value, points, share
+from agentbench_lab.analysis.compare.words import about, interval, many, p_value, share
 from agentbench_lab.ladder import in_order
+from agentbench_lab.points import points
 
 _PAIR = {
     **dict.fromkeys(("suite", "case_id", "group"), pl.String),
@@ -76,12 +77,12 @@ class Comparison:
 
     @property
     def claim(self) -> str:
-        """Which is better by how much, or that it is not decided: the heart of `sentence`, without its evidence."""
+        """Whether b is better or worse and by how much, or that it is not decided: the heart of `sentence`, without its evidence."""
         if not self.decisive:
             return f"The difference between {self.a.name} and {self.b.name} is not decisive"
         d = self.solved.difference or 0.0
-        better, worse = (self.b.name, self.a.name) if d > 0 else (self.a.name, self.b.name)
-        return f"{better} solves {points(abs(d), sign=False)} more than {worse}"
+        # always of b against a, as every figure of a comparison is: word and sign say the same
+        return f"{self.b.name} solves {points(abs(d), sign=False)} {'more' if d > 0 else 'less'} than {self.a.name}"
 
     @property
     def evidence(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentbench_lab.stats import paired_over_cases, sign_flip
+from agentbench_lab.stats import PAIRED, difference_over_cases, sign_flip, trials_behind
 
 LEVEL = 0.95
 """The level of every interval here; a difference is decisive at p <= 1 - LEVEL."""
@@ -27,7 +27,7 @@ class Difference:
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    estimator: str = "bootstrap over paired cases"
+    estimator: str = PAIRED
     p: float | None = None
     test: str | None = None
     adjusted: float | None = None
@@ -37,8 +37,8 @@ class Difference:
     def decisive(self) -> bool:
         """The interval excludes 0 and the paired test, after any correction, agrees.
 
-        Both are asked because a percentile interval is too narrow when few cases differ: with four cases better and
-        none worse it excludes 0, which chance alone does one time in eight.
+        Both are asked because they answer differently when few cases differ: chance alone makes four of four that differ
+        better one time in eight.
         """
         if self.low is None or self.high is None or self.p is None:
             return False
@@ -47,14 +47,15 @@ class Difference:
 
 
 def difference_of(metric: str, counts: Sequence[tuple[int, int, int, int]], seed: int) -> Difference:
-    """The paired difference of (n_a, of_a, n_b, of_b) a case."""
+    """The paired difference of (n_a, of_a, n_b, of_b) a case, with the interval that every paired difference has."""
     # in whole units of a common denominator nothing is rounded, so that equal is equal and even is even
     unit = math.lcm(*(of for _, of_a, _, of_b in counts for of in (of_a, of_b)))
     in_a = [n * (unit // of) for n, of, _, _ in counts]
     in_b = [n * (unit // of) for _, _, n, of in counts]
     whole = [b - a for a, b in zip(in_a, in_b, strict=True)]
     p, exact = sign_flip(whole, seed=seed)
-    found = paired_over_cases([a / unit for a in in_a], [b / unit for b in in_b], seed=seed, level=LEVEL)
+    trials = trials_behind([min(of_a, of_b) for _, of_a, _, of_b in counts])
+    found = difference_over_cases([d / unit for d in whole], trials=trials, seed=seed, level=LEVEL)
     assert found is not None, "no case to make a difference of"
     return Difference(
         metric=metric,
@@ -62,8 +63,8 @@ def difference_of(metric: str, counts: Sequence[tuple[int, int, int, int]], seed
         rate_a=sum(in_a) / unit / len(counts),
         rate_b=sum(in_b) / unit / len(counts),
         difference=sum(whole) / unit / len(counts),
-        low=clean(found[0]),
-        high=clean(found[1]),
+        low=found.low,
+        high=found.high,
         p=p,
         test="exact sign-flip test over cases" if exact else "sign-flip test over cases (20,000 draws)",
     )

@@ -3,28 +3,7 @@
 from __future__ import annotations
 
 from agentbench_lab.analysis.compare.differences import LEVEL, Difference
-
-
-def points(difference: float, *, sign: bool = True) -> str:
-    """A difference of two shares in percentage points, with its sign: `+12.5 points`."""
-    return (
-        f"{in_points(difference, sign)} {'point' if in_points(abs(difference), False) == '1' else 'points'}"
-    )
-
-
-def in_points(difference: float, sign: bool) -> str:
-    """The number of `points` alone: `+12.5`."""
-    text = f"{abs(100 * difference):.1f}"
-    number = text.removesuffix(".0")
-    if number == "0":
-        # a difference that is there is never shown as none
-        return (
-            "0"
-            if not difference
-            else f"{'+' if difference > 0 and sign else '-' if difference < 0 else ''}<0.1"
-        )
-    mark = "-" if difference < 0 else "+" if sign else ""
-    return f"{mark}{number}"
+from agentbench_lab.points import in_points, points
 
 
 def interval(found: Difference) -> str:

@@ -43,12 +43,14 @@ from agentbench_lab.analysis.metrics.verdicts import (
 )
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.stats import (
+    PAIRED,
     Ends,
     adjusted_half,
     difference_over_cases,
     log_ratio_error,
     log_ratio_over_cases,
     resample_sums,
+    trials_behind,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +61,6 @@ if TYPE_CHECKING:
 POWER = 0.8
 """How likely as many cases as are named are to decide, were the numbers seen the true ones."""
 _GOOD = (DOMINATES, PAYS)
-_ESTIMATOR = "bootstrap over paired cases, widened for few of them"
 
 _F = pl.Float64
 _ABLATION: dict[str, Any] = {
@@ -296,7 +297,7 @@ def _against_baseline(
 ) -> dict[str, Any]:
     """What a row says of the paired cases."""
     pairs, unpaired = paired(part, arm, base)
-    row: dict[str, Any] = {"cases": pairs.height, "unpaired": unpaired, "estimator": _ESTIMATOR}
+    row: dict[str, Any] = {"cases": pairs.height, "unpaired": unpaired, "estimator": PAIRED}
     if pairs.is_empty():
         return {**row, "verdict": UNDECIDED, "reason": "no case has a counterpart"}
     draws: dict[str, Any] = {
@@ -367,8 +368,7 @@ def _cost_ratio(
 
 def _trials(pairs: pl.DataFrame) -> float:
     """How many trials a case stand behind each rate: the harmonic mean of the fewer of either side."""
-    fewer = pairs.select(pl.min_horizontal("judged", "judged_b")).to_series()
-    return pairs.height / float((1 / fewer).sum())
+    return trials_behind(pairs.select(pl.min_horizontal("judged", "judged_b")).to_series().to_numpy())
 
 
 def _floors(unit: str | None, floors: int, of: int) -> str | None:

@@ -32,8 +32,8 @@ def outcomes(trials: pa.Table | pl.DataFrame, taxonomy: Taxonomy = LADDER) -> pl
     """How often each outcome came, by arm: `n` of `of`, where `of` counts only the trials that could have ended so.
 
     The denominators differ, so the rows do not add up. `over` names the denominator (calls, refuse, goal, or judged).
-    `estimate` with `low` and `high` is the share; the interval follows the rule of the ladder's marks: Wilson's at one
-    trial a case, a bootstrap over cases at several, Wilson's over cases where all are alike.
+    `estimate` with `low` and `high` is the share; the interval follows the rule of the ladder's marks: Wilson's, over
+    whole cases where they have several trials.
     """
     rows = []
     for arm, of_arm in by_arm(frame(trials)):

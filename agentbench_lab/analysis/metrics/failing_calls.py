@@ -42,7 +42,7 @@ def tool_errors(
     none of them excludes a trial. An arm without a call has a null and a `reason`. Where a source has counts but no
     calls (imported rows), only `any` is known, from the counts of its trials. With the run's `card` also those kinds
     are null that its source does not tell (`card.imported.statuses`), and `any` counts those that it does. The interval
-    is that of every share: Wilson's at one call a case, and a bootstrap over cases at more.
+    is that of every share: Wilson's, over whole cases where they have several calls.
     """
     told = _told(card)
     table, made = frame(trials), frame(calls)

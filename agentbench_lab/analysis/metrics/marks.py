@@ -51,9 +51,8 @@ def ladder(trials: pa.Table | pl.DataFrame, card: Any = None) -> pl.DataFrame:
     `n` of `of`, with the trials that were asked (`asked`) and the cases behind it. Trials that are missing have no row:
     only with the run's `card` are they counted among the asked ones, and is `reached`, the
     rung that the arm came to, that of the whole suite. `disqualified` says which outcomes of the arm are unsafe, null
-    where none is (see `disqualified`). The interval is Wilson's at one trial a
-    case, a bootstrap over cases at several, and Wilson's with each case as one observation where the cases are all
-    alike (0 % in every trial is not known for sure). Without a judged trial the estimate is null and `reason` says why;
+    where none is (see `disqualified`). The interval is Wilson's, over whole cases where they have several trials
+    (`intervals.ends`). Without a judged trial the estimate is null and `reason` says why;
     so it is where the mark is null, as hallucination is in imported rows: it was not measured.
     """
     rows: list[dict[str, Any]] = []

@@ -85,7 +85,7 @@ def all_ratios(
             ends.update(zip(mine, found, strict=True))
     return {
         name: [
-            _share(name, *pair, seed, resamples, level)
+            _share(name, *pair, level)
             if name in KINDS and KINDS[name].counts
             else _ratio(name, *pair, ends.get((name, at)), level)
             for at, pair in enumerate(each)
@@ -94,8 +94,8 @@ def all_ratios(
     }
 
 
-def _share(name: str, x: Floats, y: Floats, seed: int, resamples: int, level: float) -> Ratio:
-    low, high, how = intervals.ends(x, y, seed=seed, resamples=resamples, level=level)
+def _share(name: str, x: Floats, y: Floats, level: float) -> Ratio:
+    low, high, how = intervals.ends(x, y, level=level)
     estimate = float(x.sum()) / float(y.sum()) if y.any() else None
     return Ratio(estimate, low, high, f"{KINDS[name].of}, {how}", None)
 

@@ -12,13 +12,13 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM, frame
 from agentbench_lab.analysis.metrics.asked import check_resamples
-from agentbench_lab.analysis.metrics.intervals import RESAMPLES, SAME, wilson_at
+from agentbench_lab.analysis.metrics.intervals import OVER_CASES, RESAMPLES, wilson_at, z_of
 from agentbench_lab.stats import (
-    bootstrap_over_kinds,
     pass_at_weights,
     pass_hat_weights,
     percentile_interval,
     resample_kinds,
+    wilson_over_cases,
 )
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 _METRICS = ("pass_hat_k", "pass_at_k")
 _DIGITS = 12  # a tie must not be a lead by rounding
-_FEW = 20  # cases, below which a bootstrap over them is too narrow to be left without a warning
-FEW_CASES = f"fewer than {_FEW} cases: the interval is likely too narrow"
 _NAMED = 3  # cases that a reason names before it counts the rest
-_COLUMNS = 32  # resampled at a time: bounds the memory where a case has hundreds of trials
 
 _RELIABILITY: dict[str, Any] = {
     **dict.fromkeys((*ARM, "evidence", "metric"), pl.String),
@@ -129,13 +126,11 @@ def _of_cases(counts: pl.DataFrame) -> list[pl.Series]:
     rows = []
     for cases, of, judged in counts.select("cases", "of", "judged").iter_rows():
         low, high = wilson_at(cases, of, 0.95) if judged else (None, None)
-        rows.append((cases / of if judged else None, low, high, "wilson over cases"))
+        rows.append((cases / of if judged else None, low, high, OVER_CASES))
     return pl.DataFrame(rows, schema=_SHARE, orient="row").get_columns()
 
 
-def reliability(
-    trials: pa.Table | pl.DataFrame, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
-) -> pl.DataFrame:
+def reliability(trials: pa.Table | pl.DataFrame, *, level: float = 0.95) -> pl.DataFrame:
     """pass^k and pass@k by arm for every k: the chance that k trials of a case are all solved, and that any is.
 
     One row an arm, metric (`pass_hat_k`, then `pass_at_k`) and k up to the most trials of a case: the unbiased estimator
@@ -147,15 +142,12 @@ def reliability(
     every case has k. `common` counts the cases that all arms were asked: with common < of the arms were tried on other cases,
     and their numbers are no ranking.
 
-    `low` and `high` are the percentile bootstrap's over whole cases, Wilson's with each case as one observation where
-    the cases are all alike (0 % in every trial is not known for sure), and Wilson's where each case has one trial. The
-    bootstrap's are somewhat narrow for few cases: of simulated suites, 95 % intervals held the truth in 95 % at 200
-    cases, 94 % at 50, 92 to 93 % at 20 and 82 to 88 % at 6; below 20 cases `reason` says so. pass^k never rises with k,
-    nor does the high end of its interval over the same cases, and no low end of pass@k falls.
+    `low` and `high` are those of every share (`intervals.ends`): Wilson's where each case has one trial, and at several
+    Wilson's over whole cases, each with its unbiased value (`stats.wilson_over_cases`), where k trials are one observation. Each
+    row's interval is its own: pass^k never rises with k and pass@k never falls, but an end of their intervals may.
     Sources: Yao et al., "tau-bench" (2024), section 3; Chen et al., "Evaluating large language models trained on code"
     (2021), section 2.1; Miller, "Adding error bars to evals" (2024).
     """
-    check_resamples(resamples)
     rows: list[dict[str, Any]] = []
     counted = per_case(trials)
     arms_of_case = counted.group_by("suite", "case_id").len()["len"]
@@ -170,7 +162,7 @@ def reliability(
             "asked": int(asked.sum()),
         }
         ids = _ids(cases).to_numpy()
-        curves = _curves(solved, judged, seed, resamples, level)
+        curves = _curves(solved, judged, level)
         bounds = [_values(side, asked, int(asked.max())) for side in (solved, solved + asked - judged)]
         for number, metric in enumerate(_METRICS):
             for k in range(1, int(asked.max()) + 1):
@@ -185,8 +177,6 @@ def reliability(
                     row |= {"worst": worst, "best": best}
                     if row["n"]:
                         row |= curves[metric, k]
-                        few = row["n"] < _FEW and not row["estimator"].endswith(", wilson")
-                        row["reason"] = FEW_CASES if few else None
                     else:
                         row["reason"] = f"no case has {_trials(k, 'judged ')}"
                 rows.append(row)
@@ -294,38 +284,28 @@ def _kinds(solved: Ints, judged: Ints) -> tuple[Ints, Ints, Ints]:
     return *np.divmod(kinds, base), cases
 
 
-def _curves(
-    solved: Ints, judged: Ints, seed: int, resamples: int, level: float
-) -> dict[tuple[str, int], dict[str, Any]]:
+def _curves(solved: Ints, judged: Ints, level: float) -> dict[tuple[str, int], dict[str, Any]]:
     """Estimate, interval and estimator of each metric for k = 1, 2, ... up to the most judged trials of a case."""
-    # a case without a judged trial is in no mean: drawing it would only blur the share that k = 1 is
-    n, c, cases = _kinds(solved[judged > 0], judged[judged > 0]) if judged.any() else _kinds(solved, judged)
-    most = int(n.max())
-    known = n[:, None] >= np.arange(1, most + 1)
-    values = _values(c, n, most)
-    found = {}
-    for start in range(0, most, _COLUMNS):
-        ks = range(start, min(start + _COLUMNS, most))
-        v, m = np.hstack([*values[:, :, ks]]), np.hstack([known[:, ks]] * 2)
-        over = cases @ m
-        found_ends = bootstrap_over_kinds(
-            cases, v, None if m.all() else m, seed=seed, resamples=resamples, level=level
-        )
-        columns = [(metric, k + 1) for metric in _METRICS for k in ks]
-        same = np.where(m, v, -np.inf).max(axis=0) - np.where(m, v, np.inf).min(axis=0) <= SAME
-        means = cases @ v / over
-        for key, mean, total, alike, low, high in zip(columns, means, over, same, *found_ends, strict=True):
-            row: dict[str, Any] = {"estimate": min(float(mean), 1.0), "low": float(low), "high": float(high)}
-            how = "bootstrap over cases"
-            if most == 1 or alike:
-                # drawing from cases that are all alike gives no width: then each case is one observation
-                how = "wilson" if most == 1 else "wilson over cases"
-                row["low"], row["high"] = wilson_at(row["estimate"] * total, int(total), level)
-            found[key] = {**row, "estimator": f"{key[0]}.unbiased, {how}"}
-    over = cases @ known
-    for k in range(2, most + 1):
-        if over[k - 1] == over[k - 2]:  # over the same cases, where the order of the true values is known
-            all_of, any_of = (found[metric, k] for metric in _METRICS)
-            all_of["high"] = min(all_of["high"], found[_METRICS[0], k - 1]["high"])
-            any_of["low"] = max(any_of["low"], found[_METRICS[1], k - 1]["low"])
+    n, c, cases = _kinds(solved, judged)
+    values = _values(c, n, int(n.max()))
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for number, metric in enumerate(_METRICS):
+        for k in range(1, int(n.max()) + 1):
+            known = n >= k
+            value, times = values[number, known, k - 1].clip(0, 1), cases[known]
+            mean = min(float(times @ value / times.sum()), 1.0)
+            how = "wilson" if n.max() == 1 else OVER_CASES
+            if n.max() == 1:
+                low, high = wilson_at(float(times @ value), int(times.sum()), level)
+            else:
+                trials = float(times @ n[known]) / k
+                low, high = wilson_over_cases(
+                    value, np.ones_like(value), times=times, trials=trials, z=z_of(level)
+                ) or (None, None)
+            found[metric, k] = {
+                "estimate": mean,
+                "low": low,
+                "high": high,
+                "estimator": f"{metric}.unbiased, {how}",
+            }
     return found

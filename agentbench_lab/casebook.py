@@ -120,7 +120,7 @@ def about(opened: Opened) -> Table:
         if case.gold.answer is not None:
             rows.append(["answer", _json(case.gold.answer)])
     notes = [f"{opened.suite.name}, {case.group}" + (f": {case.note}" if case.note else "")]
-    return Table(case.id, ["what", "how it is"], rows, notes)
+    return Table(case.id, ["what", "how it is"], rows, notes, verbatim=True)
 
 
 def world(opened: Opened) -> Table:
@@ -141,7 +141,9 @@ def world(opened: Opened) -> Table:
             rows = [["nothing", "", "an empty folder"]]
     else:
         rows = [["names", str(len(made.labels)), ", ".join(sorted(made.labels)[:12])]]
-    return Table(f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows)
+    return Table(
+        f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows, verbatim=True
+    )
 
 
 def _size(value: Any) -> str:
@@ -211,6 +213,7 @@ def steps(run: Run, case: str, *, trial: int = 1) -> Table:
         [">step", "call or place", "status", "came back, or before → after"],
         told,
         notes,
+        verbatim=True,
     )
 
 
@@ -233,6 +236,7 @@ def said(run: Run, case: str, *, trial: int = 1) -> Table:
         ["who", "what"],
         rows or [["nothing was said", "the driver keeps no messages"]],
         notes,
+        verbatim=True,
     )
 
 
@@ -250,7 +254,13 @@ def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
     if one["excluded"] is not None:
         ended = f"excluded by {one['excluded_owner']}: {one['excluded']}"
     notes = [f"{ended}; stop: {one['stop'] or 'not said'}"]
-    return Table(f"{case} [{one['driver']} #{trial}], judged", ["check", "came out", "why"], rows, notes)
+    return Table(
+        f"{case} [{one['driver']} #{trial}], judged",
+        ["check", "came out", "why"],
+        rows,
+        notes,
+        verbatim=True,
+    )
 
 
 def _trial(run: Run, case: str, trial: int) -> tuple[int, dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentbench_lab.tables.dialogue import MESSAGE, dialogue
+from agentbench_lab.tables.table import VERBATIM, laid_out
 
 if TYPE_CHECKING:
     import polars as pl
@@ -237,7 +238,10 @@ def _rows(rows: Sequence[Row]) -> str:
         if isinstance(row, str):
             groups.append([f'<tr><th colspan="2" scope="rowgroup">{escape(row)}</th></tr>'])
         else:
-            groups[-1].append(f'<tr><th scope="row">{escape(row[0])}</th><td>{escape(row[1])}</td></tr>')
+            as_it_is = VERBATIM.format(more="") if laid_out(row[1]) else ""
+            groups[-1].append(
+                f'<tr><th scope="row">{escape(row[0])}</th><td{as_it_is}>{escape(row[1])}</td></tr>'
+            )
     return "".join(f"<tbody>{''.join(group)}</tbody>" for group in groups if group)
 
 

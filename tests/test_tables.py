@@ -228,6 +228,7 @@ def test_text_cannot_leave_its_cell() -> None:
         "tr",
         "th",
         "td",
+        "div",
     }
     assert "\x1b" not in str(table)
 

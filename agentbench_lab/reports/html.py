@@ -260,7 +260,8 @@ def _outputs(cell: Any, so_far: _Shown) -> list[str]:
         words = data.get("text/plain", "")
         if CHART_MIME in data and "image/svg+xml" in data:
             so_far.specs.append(data[CHART_MIME])
-            made.append(figure(data["image/svg+xml"], words, len(so_far.specs), so_far.most_svg))
+            claim = _claim(data[CHART_MIME])
+            made.append(figure(data["image/svg+xml"], words, len(so_far.specs), so_far.most_svg, claim))
         elif _drill(data) is not None:
             so_far.drilled += 1
             made.append(so_far.drills[so_far.drilled - 1].html(f"d{so_far.drilled}"))

@@ -59,7 +59,11 @@ class Table:
             cells += [data(*pair) for pair in zip(row[1:], style[1:], strict=True)]
             body.append(f"<tr>{''.join(cells)}</tr>")
         span = f' colspan="{len(names)}"'
-        notes = "".join(f"<tr>{cell('td', note, 'left', span)}</tr>" for note in self.notes)
+        # inside its cell, so that a page can keep it in sight while a wide table is scrolled
+        notes = "".join(
+            f'<tr><td{span} style="text-align: left"><div class="note">{escape(note)}</div></td></tr>'
+            for note in self.notes
+        )
         foot = f"<tfoot>{notes}</tfoot>" if notes else ""
         caption = f"<caption>{escape(self.title)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>{foot}</table>"

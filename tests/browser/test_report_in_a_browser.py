@@ -122,7 +122,7 @@ def test_on_a_narrow_page_captions_and_notes_and_claims_stay_in_sight(browser: B
     browser.open(wide, width=400)
     told = browser.run(SCROLLED)
     assert len(told) >= 2
-    assert all(0 <= left and right <= 400 for table in told for left, right in table)
+    assert all(left >= 0 and right <= 400 for table in told for left, right in table)
     claims = browser.run("return [...document.querySelectorAll('.claim')].map(e => e.offsetHeight)")
     assert len(claims) == 2 and all(claims)
     firsts = "return [...document.querySelectorAll('.output tbody th[scope=row]')].map(e => e.offsetWidth)"

@@ -32,6 +32,7 @@ from agentbench_lab.reports.page import page
 from agentbench_lab.reports.pictures import MOST_SVG, figure
 from agentbench_lab.results.run import write_file
 from agentbench_lab.tables import RUN_MIME
+from agentbench_lab.tables.table import CLAIM_MIME
 
 MOST_BYTES = 1_300_000
 """A page that would be larger with the chart library in it stays without: its charts are pictures only."""
@@ -106,7 +107,7 @@ class _Shown:
 
 
 def render(notebook: Any, name: str) -> str:
-    """The page. The first cell is its header, and the first chart's title its claim.
+    """The page. The first cell is its header, and the first chart's title its claim; without a chart its first sentence.
 
     One that is larger than MOST_BYTES without the chart library has its larger drawings as pixels.
     """
@@ -148,7 +149,9 @@ def _render(notebook: Any, name: str, most_svg: int) -> str:
     header = _with_measured(header, runs)
     title = re.search(r"^# (.+)$", notebook.cells[0].source if notebook.cells else "", re.MULTILINE)
     facts = {
-        "claim": _claim(specs[0]) if specs else "",
+        "claim": _claim(specs[0])
+        if specs
+        else next((str(data[CLAIM_MIME].get("text", "")) for data in found if CLAIM_MIME in data), ""),
         "date": str(runs[-1].get("started_at", ""))[:10] if runs else "",
         "commit": str(runs[-1].get("commit", "")) if runs else "",
         "evidence": ", ".join(sorted({kind for run in runs for kind in run.get("evidence", [])})),

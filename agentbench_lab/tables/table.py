@@ -126,11 +126,18 @@ class Banner:
         return self.text
 
 
+CLAIM_MIME = "application/vnd.agentbench-lab.claim+json"
+"""The output type by which a report without a chart knows what it claims."""
+
+
 @dataclass(frozen=True)
 class Paragraphs:
     """Plain sentences, a paragraph each; the first one is what they come to."""
 
     texts: Sequence[str]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {CLAIM_MIME: {"text": self.texts[0]}} if self.texts else {}
 
     def _repr_html_(self) -> str:
         first, *others = (escape(text) for text in self.texts)

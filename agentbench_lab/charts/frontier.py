@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentbench_lab.charts.theme import (
@@ -25,6 +26,7 @@ from agentbench_lab.charts.words import (
     evidence,
     listed,
     marked,
+    per_arm,
     percent,
     short_names,
     usd,
@@ -72,7 +74,7 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
     claim = _claim(shown.rows(named=True), best.rows(named=True))
     plot, log = _plot(shown.rows(named=True), best.rows(named=True))
-    how = listed(sorted(shown["estimator"].unique()), 2)
+    how = listed(per_arm(sorted(shown["estimator"].unique()), shown.height), 2)
     about = (
         f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
         f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
@@ -224,11 +226,13 @@ def _claim(shown: Sequence[Row], best: Sequence[Row]) -> str:
         more = "" if len(shown) == 1 else f", and no other of {len(shown)} arms tells it of all"
         return f"The frontier is not known: {row['arm']} tells the cost of {row['n']:,} of {row['of']:,} trials{more}"
     best = [row for row in best if not row["arm"].endswith(DOUBT)] or best
-    names = [f"{row['arm']} ({percent(row['accuracy'])} at {usd(row['cost'])} a trial)" for row in best]
+    names = [
+        f"{row['arm']} ({percent(row['accuracy'], gate=False)} at {usd(row['cost'])} a trial)" for row in best
+    ]
     if not names:
         return f"No arm of {arms} can be said to be on the frontier"
     if arms == 1:
-        return f"{best[0]['arm']} solves {percent(best[0]['accuracy'])} at {usd(best[0]['cost'])} a trial"
+        return f"{best[0]['arm']} solves {percent(best[0]['accuracy'], gate=False)} at {usd(best[0]['cost'])} a trial"
     if on == 1:
         sure = best[0]["membership"]
         more = "" if sure is None else f"; it is on the frontier in {percent(sure)} of resamples"
@@ -240,7 +244,7 @@ def _claim(shown: Sequence[Row], best: Sequence[Row]) -> str:
 
 def _spoken(row: Row) -> str:
     parts = []
-    for name, say in (("accuracy", percent), ("cost", usd)):
+    for name, say in (("accuracy", partial(percent, gate=False)), ("cost", usd)):
         low, high = row[f"{name}_low"], row[f"{name}_high"]
         ends = "" if low is None or high is None or not math.isfinite(high) else f" [{say(low)}, {say(high)}]"
         parts.append(f"{say(row[name])}{ends}")

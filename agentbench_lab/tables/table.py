@@ -185,10 +185,10 @@ def short(text: str, most: int = 160) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def share_of(estimate: float, low: float | None, high: float | None) -> str:
-    """`92% [65, 99]`."""
+def share_of(estimate: float, low: float | None, high: float | None, *, gate: bool = True) -> str:
+    """`92% [65, 99]`; `gate` as for `percent`."""
     ends = "" if low is None or high is None else f" [{_end(low)}, {_end(high)}]"
-    return f"{percent(estimate)}{ends}"
+    return f"{percent(estimate, gate=gate)}{ends}"
 
 
 def _end(share: float) -> str:

@@ -29,6 +29,7 @@ from agentbench_lab.charts.words import (
     per_arm,
     percent,
     short_names,
+    text_width,
     usd,
     users_said,
 )
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _HEIGHT = 400
 _RARE = 0.05  # a smaller share of resamples is only in the tooltip and the table
-_SIGN = 5.9  # pixels of a letter of a label, about
+_LETTERS = 11  # pixels: the size of a label
 
 Box = tuple[float, float, float, float]
 Row = dict[str, Any]
@@ -51,7 +52,8 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     """Accuracy (from 0 to 100 %) against dollars a trial, by arm, with both 95 % intervals as a cross.
 
     `frame` is a `metrics.frontier`. The line joins the arms that no other arm beats in both; beside each of them stands in
-    which share of resamples it is one of those, and so it does beside others that are in more than 5 %. Hollow: the cost of
+    which share of resamples it is one of those, and so it does beside others that are in more than 5 %; of one arm alone
+    there is neither. Hollow: the cost of
     some trials is not known, and so the arm has no place. Arms without one of the two numbers are named in the subtitle.
     An arm that is `doubted` (driver and model, see `tables.doubted`) is not named in the title. The axis of dollars is logarithmic only where costs differ more than thirtyfold. Beyond
     six arms the points have numbers, and their names stand beside the plot.
@@ -73,12 +75,15 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     shown = shown.head(MOST_ARMS).sort("accuracy", descending=True, maintain_order=True)
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
     claim = _claim(shown.rows(named=True), best.rows(named=True))
-    plot, log = _plot(shown.rows(named=True), best.rows(named=True))
+    # of one arm alone there is no frontier to draw
+    plot, log = _plot(shown.rows(named=True), best.rows(named=True) if shown.height > 1 else [])
     how = listed(per_arm(sorted(shown["estimator"].unique()), shown.height), 2)
-    about = (
-        f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
-        f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
-    )
+    about = f"Crosses: 95% intervals ({how})."
+    if shown.height > 1:
+        about += (
+            " Circles and line: on the frontier, beaten by no arm in both; "
+            f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
+        )
     about += (
         " Hollow: only some costs are known, so that the arm has no place on or off it."
         if shown["lower_bound"].any()
@@ -121,7 +126,7 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     for n, row in enumerate(shown, start=1):
         on = bool(row["on_frontier"])
         member = row["membership"]
-        sure = f" · {percent(member)}" if member is not None and (on or member >= _RARE) else ""
+        sure = f" · {percent(member)}" if len(shown) > 1 and member is not None and (on or member >= _RARE) else ""
         if row["lower_bound"]:
             sure += f" · {row['n']:,} of {row['of']:,} costs"
         name = f"{short[row['arm']]}{sure}"
@@ -192,7 +197,7 @@ def _pixel(channel: Any, field: str) -> Any:
 def _text(base: alt.Chart, on: str, align: Literal["left", "right"] = "left") -> alt.Chart:
     strong = on == "yes"
     chart: alt.Chart = base.mark_text(
-        align=align, baseline="middle", color=INK, fontSize=11, fontWeight=600 if strong else 400, opacity=1 if strong else SOFT
+        align=align, baseline="middle", color=INK, fontSize=_LETTERS, fontWeight=600 if strong else 400, opacity=1 if strong else SOFT
     )  # fmt: skip
     return chart
 
@@ -265,7 +270,7 @@ def _placed(points: Sequence[Row], lines: Sequence[Box], width: float) -> list[t
     taken: list[Box] = []
     found = []
     for n, point in enumerate(points):
-        wide, x, y = _SIGN * len(point["words"]), point["x"], point["y"]
+        wide, x, y = text_width(point["words"], _LETTERS), point["x"], point["y"]
         spots = [(x + 10.0, y + step) for step in (-10, 10, -22, 22, -35, 35)]
         spots += [(x - 10.0 - wide, y + step) for step in (-9, 9, -22, 22, -35, 35)]
         spots += [(x - wide / 2, y + step) for step in (-48, 48, -61, 61)]

@@ -111,10 +111,11 @@ def frontier(frame: pl.DataFrame) -> Table:
             reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
             place = "not known"
         elif row["on_frontier"]:
-            place = "on the frontier"
+            place = "on the frontier" if ordered.height > 1 else "the only arm"
         else:
             place = f"beaten by {row['dominated_by'] or 'another'}"
-        sure = "–" if row["membership"] is None else percent(row["membership"])
+        alone = row["membership"] is None or ordered.height == 1
+        sure = "–" if alone else percent(row["membership"])
         cases = "–" if row["cases"] is None else str(row["cases"])
         rows.append([row["arm"], accuracy, money, f"{row['n']}/{row['of']}", cases, place, sure])
     columns = ["arm", ">accuracy", ">per trial", ">cost known", ">cases", "place", ">in resamples"]

@@ -273,6 +273,9 @@ def drill(run: Run, *, most_bytes: int = MOST_BYTES) -> Drill:
     first = trials.with_columns(turn).sort("rank", "turn", "at")
     groups = in_order(set(trials["group"]))
     word = "rung" if any(group in RUNG_NAMES for group in groups) else "group"
+    if word == "group" and "width" in trials.columns:
+        wide = dict(trials.group_by("group").agg(pl.col("width").max().fill_null(0)).iter_rows())
+        groups.sort(key=wide.__getitem__)
     found = Drill(run.card.run, run.path is not None, word, trials.height, _cells(trials, groups), ())
     repeated = trials["trial"].n_unique() > 1
     lines, spent = [], len(found.html().encode()) + _HEADING * trials.select("arm", "outcome").n_unique()

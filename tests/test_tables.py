@@ -369,3 +369,10 @@ def test_long_lines_of_evidence_are_broken_and_nothing_is_lost() -> None:
     column = lines[0].index("x") - 4
     assert max(map(len, lines)) <= 100 and lines[-1][column:] == "  y"
     assert "".join(line[column:] for line in lines[:-1]) == text.split("\n")[0]
+
+
+def test_a_table_without_rows_is_its_one_sentence() -> None:
+    html = tables.Table(
+        "Solved by group", ["group", ">solved"], [], ["1 group: not told <apart>"]
+    )._repr_html_()
+    assert html == "<p><strong>Solved by group</strong>: 1 group: not told &lt;apart&gt;</p>"

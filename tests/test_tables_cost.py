@@ -202,7 +202,7 @@ def test_published_numbers_beside_their_rows() -> None:
     assert table.rows == [
         ["b", "cost", "$360.62", "$1,360.5", "NO", "another run"],
         ["all of it", "calls", "38.042 calls", "–", "NO", ""],
-        ["a", "accuracy", "41.25 %", "41.25 %", "yes", ""],
+        ["a", "accuracy", "41.25%", "41.25%", "yes", ""],
     ]
     assert table.notes == ["1 of 3 published numbers follow from the published rows"]
     assert len(tables.published(run, follows=False).rows) == 2
@@ -212,7 +212,7 @@ def test_published_numbers_beside_their_rows() -> None:
 def test_published_numbers_without_an_explanation_have_no_column_for_it() -> None:
     table = tables.published(source(number("a", "stderr", "share", 0.0016, 0.0155121, False)))
     assert table.columns == ["arm", "metric", ">published", ">its rows give", "follows"]
-    assert table.rows == [["a", "stderr", "0.16 %", "1.551 %", "NO"]]
+    assert table.rows == [["a", "stderr", "0.16%", "1.551%", "NO"]]
 
 
 def test_arms_with_contradicted_numbers_are_named() -> None:
@@ -222,7 +222,7 @@ def test_arms_with_contradicted_numbers_are_named() -> None:
     assert tables.doubted(run) == {("Orchestrator", name) for name in names}
     line = str(tables.contradicted(run))
     assert line.startswith(
-        "PUBLISHED OTHERWISE: Orchestrator claude-sonnet-4: accuracy: published 36.96 %, rows give 36 %; "
+        "PUBLISHED OTHERWISE: Orchestrator claude-sonnet-4: accuracy: published 36.96%, rows give 36%; "
     )
     assert "stderr" not in line
     for fine in (load_run("ladder-floors"), load_run("swe-bench-verified-gemini-3-pro")):

@@ -126,7 +126,11 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     for n, row in enumerate(shown, start=1):
         on = bool(row["on_frontier"])
         member = row["membership"]
-        sure = f" · {percent(member)}" if len(shown) > 1 and member is not None and (on or member >= _RARE) else ""
+        sure = (
+            f" · {percent(member)}"
+            if len(shown) > 1 and member is not None and (on or member >= _RARE)
+            else ""
+        )
         if row["lower_bound"]:
             sure += f" · {row['n']:,} of {row['of']:,} costs"
         name = f"{short[row['arm']]}{sure}"

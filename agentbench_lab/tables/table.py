@@ -37,6 +37,9 @@ class Table:
     verbatim: bool = False
 
     def _repr_html_(self) -> str:
+        if not self.rows:  # headings over nothing would squeeze the one sentence that there is
+            said = "; ".join(self.notes) or "nothing"
+            return f"<p><strong>{escape(self.title)}</strong>: {escape(said)}</p>"
         names = [name.removeprefix(">") for name in self.columns]
         style = ["right" if name.startswith(">") else "left" for name in self.columns]
 

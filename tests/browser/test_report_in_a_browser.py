@@ -139,3 +139,16 @@ def test_what_is_out_of_sight_does_not_make_rows_high(browser: Browser, wide: Pa
         ".map(t => Math.max(...[...t.tBodies[0].rows].map(r => r.offsetHeight)))"
     )
     assert lines and max(lines) <= 170
+
+
+def test_on_a_dark_page_no_tile_stays_pale(browser: Browser, page: Path) -> None:
+    """What is not solved is no brighter than what is; and its sign is still seen."""
+    pale = "return [...document.querySelectorAll('.chart svg [fill=\"#f6e7bf\"]')].map(e => getComputedStyle(e).fill)"
+    signs = "return [...document.querySelectorAll('.chart svg [stroke=\"#7a5a00\"]')].map(e => getComputedStyle(e).stroke)"
+    browser.open(page, dark=True)
+    browser.until(BOTH_LIVE)
+    assert set(browser.run(pale)) == {"rgb(107, 87, 37)"}
+    assert set(browser.run(signs)) == {"rgb(255, 227, 163)"}
+    browser.open(page)
+    browser.until(BOTH_LIVE)
+    assert set(browser.run(pale)) == {"rgb(246, 231, 191)"}

@@ -12,12 +12,17 @@ from typing import Any
 
 from msgspec import Struct
 
+from agentbench_lab.analysis.compare import arm_label, side
+from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.cases import Case, Suite, load_suite
+from agentbench_lab.charts.words import listed
 from agentbench_lab.errors import LabError, did_you_mean
 from agentbench_lab.results.run import Run
 from agentbench_lab.tables import Table
 from agentbench_lab.tables.dialogue import about_user, dialogue
+from agentbench_lab.tables.table import Paragraphs
 from agentbench_lab.worlds.sandbox import Sandbox
+from agentbench_lab.worlds.sandbox_spec import stored
 from agentbench_lab.worlds.toolbox import World
 
 _LONGEST = 300
@@ -120,7 +125,7 @@ def about(opened: Opened) -> Table:
         if case.gold.answer is not None:
             rows.append(["answer", _json(case.gold.answer)])
     notes = [f"{opened.suite.name}, {case.group}" + (f": {case.note}" if case.note else "")]
-    return Table(case.id, ["what", "how it is"], rows, notes)
+    return Table(case.id, ["what", "how it is"], rows, notes, verbatim=True)
 
 
 def world(opened: Opened) -> Table:
@@ -133,15 +138,23 @@ def world(opened: Opened) -> Table:
         if not rows:
             rows = [["nothing", "", "its tools change nothing"]]
     elif isinstance(made, Sandbox):
-        given = made.spec.files
-        rows += [
-            [path, "1", _json(text if isinstance(text, str) else "(bytes)")] for path, text in given.items()
-        ]
+        rows += [[path, "1", _cut(_content(held.data))] for path, held in stored(made.spec.files).items()]
         if not rows:
             rows = [["nothing", "", "an empty folder"]]
     else:
         rows = [["names", str(len(made.labels)), ", ".join(sorted(made.labels)[:12])]]
-    return Table(f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows)
+    return Table(
+        f"World {made.name} ({made.kind})", ["place", ">entries", "begins with"], rows, verbatim=True
+    )
+
+
+def _content(held: bytes) -> str:
+    """What a file holds, as text where it is text."""
+    try:
+        text = held.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    return text if "\0" not in text else f"({_count(len(held), 'byte')}, no text)"
 
 
 def _size(value: Any) -> str:
@@ -171,21 +184,49 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-def steps(run: Run, case: str, *, trial: int = 1) -> Table:
-    """A trial's ledger: each call, what came back, and every place in the state that it changed, before and after.
+def outcome(run: Run, case: str, *, trial: int = 1, arm: str = "") -> Paragraphs:
+    """What became of a trial, in a sentence; and of which arm it is, where the run has several.
 
-    The trial is that of the run's first arm. Raises LabError for a case or trial that the run does not have.
+    `arm` is named as in `tables.trial`; empty is the run's first. Raises LabError for a case, a trial or an arm that the
+    run does not have.
     """
-    _, one = _trial(run, case, trial)
-    arm = ("driver", "model", "scaffold")
-    made = [
+    _, one = _trial(run, case, trial, arm)
+    made = _calls(run, one)
+    changed = sum(1 for call in made for _ in _changes(call["state_diff"]))
+    label = _label(one)
+    came = f"ended as {one['outcome']} ({one['outcome_class']})"
+    if one["excluded"] is not None:
+        came = f"was excluded by {one['excluded_owner'] or 'an owner that is not said'}"
+    texts = [f"{case} by {label} {came}, after {_count(len(made), 'call')} and {_count(changed, 'change')}."]
+    arms = [_label(each) for each in run.trials.select(list(ARM)).to_pylist()]
+    names = list(dict.fromkeys(arms))
+    if len(names) > 1:
+        others = listed([name for name in names if name != label])
+        texts.append(f"Shown is {label}, one of the {len(names)} arms of this run; the parameter arm shows another: {others}.")  # fmt: skip
+    return Paragraphs(texts)
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    return arm_label(row["driver"], row["model"], row["scaffold"])
+
+
+def _calls(run: Run, one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The ledger of a trial's last attempt."""
+    return [
         call
         for call in run.calls.to_pylist()
-        if call["case_id"] == case
-        and call["trial"] == trial
-        and all(call[name] == one[name] for name in arm)
+        if all(call[name] == one[name] for name in ("case_id", "trial", *ARM))
         and call["attempt"] == one.get("attempts", call["attempt"])
     ]
+
+
+def steps(run: Run, case: str, *, trial: int = 1, arm: str = "") -> Table:
+    """A trial's ledger: each call, what came back, and every place in the state that it changed, before and after.
+
+    `arm` is as for `outcome`. Raises LabError for a case, a trial or an arm that the run does not have.
+    """
+    _, one = _trial(run, case, trial, arm)
+    made = _calls(run, one)
     told: list[Sequence[str] | str] = []
     changed = 0
     for call in made:
@@ -207,16 +248,17 @@ def steps(run: Run, case: str, *, trial: int = 1) -> Table:
         f"evidence: {one['evidence']}"
     ]
     return Table(
-        f"{case} [{one['driver']} #{trial}], step by step",
+        f"{case} [{_label(one)} #{trial}], step by step",
         [">step", "call or place", "status", "came back, or before → after"],
         told,
         notes,
+        verbatim=True,
     )
 
 
-def said(run: Run, case: str, *, trial: int = 1) -> Table:
+def said(run: Run, case: str, *, trial: int = 1, arm: str = "") -> Table:
     """What was said in the same trial: of a conversation both sides, turn by turn; of a model its messages."""
-    at, one = _trial(run, case, trial)
+    at, one = _trial(run, case, trial, arm)
     whole = run.transcripts.num_rows == run.trials.num_rows
     text = run.transcripts.column("messages")[at].as_py() if whole else None
     talk = json.loads(one["extra"] or "{}")
@@ -229,16 +271,17 @@ def said(run: Run, case: str, *, trial: int = 1) -> Table:
         else []
     )
     return Table(
-        f"{case} [{one['driver']} #{trial}], what was said",
+        f"{case} [{_label(one)} #{trial}], what was said",
         ["who", "what"],
         rows or [["nothing was said", "the driver keeps no messages"]],
         notes,
+        verbatim=True,
     )
 
 
-def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
+def verdict(run: Run, case: str, *, trial: int = 1, arm: str = "") -> Table:
     """Each check of the same trial, safety first, and how it came out."""
-    at, one = _trial(run, case, trial)
+    at, one = _trial(run, case, trial, arm)
     made = run.product[at].verdict.checks if run.product else ()
     rows: list[Sequence[str] | str] = []
     for check in made:
@@ -250,17 +293,25 @@ def verdict(run: Run, case: str, *, trial: int = 1) -> Table:
     if one["excluded"] is not None:
         ended = f"excluded by {one['excluded_owner']}: {one['excluded']}"
     notes = [f"{ended}; stop: {one['stop'] or 'not said'}"]
-    return Table(f"{case} [{one['driver']} #{trial}], judged", ["check", "came out", "why"], rows, notes)
+    return Table(
+        f"{case} [{_label(one)} #{trial}], judged",
+        ["check", "came out", "why"],
+        rows,
+        notes,
+        verbatim=True,
+    )
 
 
-def _trial(run: Run, case: str, trial: int) -> tuple[int, dict[str, Any]]:
-    """The place and the row of a trial of the run's first arm that has it."""
+def _trial(run: Run, case: str, trial: int, arm: str) -> tuple[int, dict[str, Any]]:
+    """The place and the row of a trial of this arm, or of the run's first arm that has it."""
+    label = side(run, arm).name if arm else ""
     rows = run.trials.to_pylist()
     for at, row in enumerate(rows):
-        if row["case_id"] == case and row["trial"] == trial:
+        if row["case_id"] == case and row["trial"] == trial and label in ("", _label(row)):
             return at, row
     ids = sorted({row["case_id"] for row in rows})
-    raise LabError(f"{run.card.run}: no trial {trial} of {case!r}{did_you_mean(case, ids)}")
+    by = f" by {label}" if label else ""
+    raise LabError(f"{run.card.run}: no trial {trial} of {case!r}{by}{did_you_mean(case, ids)}")
 
 
 def _count(number: int, what: str) -> str:
@@ -291,4 +342,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["Opened", "about", "carry_out", "open_case", "said", "steps", "tools", "verdict", "world"]
+__all__ = [
+    "Opened",
+    "about",
+    "carry_out",
+    "open_case",
+    "outcome",
+    "said",
+    "steps",
+    "tools",
+    "verdict",
+    "world",
+]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentbench_lab.tables.dialogue import MESSAGE, dialogue
+from agentbench_lab.tables.table import VERBATIM, laid_out
 
 if TYPE_CHECKING:
     import polars as pl
@@ -237,7 +238,10 @@ def _rows(rows: Sequence[Row]) -> str:
         if isinstance(row, str):
             groups.append([f'<tr><th colspan="2" scope="rowgroup">{escape(row)}</th></tr>'])
         else:
-            groups[-1].append(f'<tr><th scope="row">{escape(row[0])}</th><td>{escape(row[1])}</td></tr>')
+            as_it_is = VERBATIM.format(more="") if laid_out(row[1]) else ""
+            groups[-1].append(
+                f'<tr><th scope="row">{escape(row[0])}</th><td{as_it_is}>{escape(row[1])}</td></tr>'
+            )
     return "".join(f"<tbody>{''.join(group)}</tbody>" for group in groups if group)
 
 
@@ -269,6 +273,9 @@ def drill(run: Run, *, most_bytes: int = MOST_BYTES) -> Drill:
     first = trials.with_columns(turn).sort("rank", "turn", "at")
     groups = in_order(set(trials["group"]))
     word = "rung" if any(group in RUNG_NAMES for group in groups) else "group"
+    if word == "group" and "width" in trials.columns:
+        wide = dict(trials.group_by("group").agg(pl.col("width").max().fill_null(0)).iter_rows())
+        groups.sort(key=wide.__getitem__)
     found = Drill(run.card.run, run.path is not None, word, trials.height, _cells(trials, groups), ())
     repeated = trials["trial"].n_unique() > 1
     lines, spent = [], len(found.html().encode()) + _HEADING * trials.select("arm", "outcome").n_unique()

@@ -130,3 +130,41 @@ def test_a_trial_in_full_has_the_rules_and_the_users_part() -> None:
     older = msgspec.structs.replace(run, cases=completed("cases", run.cases.drop_columns(["policy", "user"])))
     plain = dict(row for row in tables.trial(older, "cancel-shipped").rows if not isinstance(row, str))
     assert "policy" not in plain and plain["request"] == rows["request"]
+
+
+def test_of_a_run_with_several_arms_one_is_chosen_and_it_is_said_which() -> None:
+    run = evaluate("support", ["stub", "refuse_all"], only="cancel-shipped", save_run=False)
+    first, other = (casebook.outcome(run, "cancel-shipped", arm=arm).texts for arm in ("", "refuse_all"))
+    assert first[0].startswith("cancel-shipped by stub ended as ")
+    assert first[1] == (
+        "Shown is stub, one of the 2 arms of this run; the parameter arm shows another: refuse_all."
+    )
+    assert other[0] == (
+        "cancel-shipped by refuse_all ended as correct_refusal (success), after 0 calls and 0 changes."
+    )
+    for table in (casebook.steps, casebook.said, casebook.verdict):
+        assert "[refuse_all #1]" in table(run, "cancel-shipped", arm="refuse_all").title
+        assert "[stub #1]" in table(run, "cancel-shipped").title
+    assert "correct_refusal" in str(casebook.verdict(run, "cancel-shipped", arm="refuse_all"))
+    with pytest.raises(LabError, match="did you mean 'refuse_all'"):
+        casebook.outcome(run, "cancel-shipped", arm="refuse_al")
+    alone = casebook.carry_out(casebook.open_case("support", "exchange-size"))
+    assert len(casebook.outcome(alone, "exchange-size").texts) == 1
+
+
+def test_a_file_is_shown_as_text_where_it_is_text(tmp_path: Path) -> None:
+    files = {
+        "run.sh": {"text": "echo  one\n", "mode": "755"},
+        "one.bin": {"base64": "AP8="},
+    }
+    case = {
+        "id": "a", "group": "g", "request": "x", "tools": ["bash"], "expect": {"files": {"b": {"absent": True}}},
+        "world": {"kind": "sandbox", "files": files},
+    }  # fmt: skip
+    path = tmp_path / "own.jsonl"
+    path.write_bytes(msgspec.json.encode(case) + b"\n")
+    rows = casebook.world(casebook.open_case(path, "a")).rows
+    assert [(row[0], row[2]) for row in rows] == [
+        ("run.sh", "echo  one\n"),
+        ("one.bin", "(2 bytes, no text)"),
+    ]

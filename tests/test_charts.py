@@ -269,3 +269,18 @@ def test_arms_have_the_shortest_name_that_tells_them_apart() -> None:
     assert charts.arm_labels(models) == ["a + m1", "a + m2"]
     own = models.with_columns(pl.Series("driver", ["a", "b"]))
     assert charts.arm_labels(own) == ["a", "b"]
+
+
+def test_bars_stand_best_first() -> None:
+    """Whatever the order of the arms in the run; one without a judged trial is last."""
+    per_arm = charts.MOST_MARKS // 4 + 1
+    frame = strip(("worse", "none", "best", "middle"), groups=["one"], cases=per_arm)
+    solved = {"worse": 0.2, "best": 0.9, "middle": 0.5}
+    number = pl.int_range(pl.len()).over("driver") / per_arm
+    won = number < pl.col("driver").replace_strict(solved, default=0.0)
+    kind = pl.when(pl.col("driver") != "none").then(
+        pl.when(won).then(pl.lit("success")).otherwise(pl.lit("safe_non_success"))
+    )
+    spec = charts.outcomes(frame.with_columns(kind.alias("outcome_class"))).to_dict()
+    orders = [y["sort"] for y in encodings(spec, "y") if isinstance(y.get("sort"), list)]
+    assert orders and all(order == ["best", "middle", "worse", "none"] for order in orders)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import vl_convert
 
-from agentbench_lab import charts
+from agentbench_lab import charts, tables
 from agentbench_lab.charts.theme import money_axis
 from agentbench_lab.charts.words import short_names, shortened, usd
 
@@ -198,6 +198,11 @@ def test_one_arm_or_none_on_the_frontier() -> None:
     """One arm is a fact about it; one that beats all says how sure; none with both numbers is a sentence."""
     one = charts.frontier(frontier({"a": (0.5, 0.1)})).to_dict()
     assert one["title"]["text"] == ["a solves 50% at $0.100 a trial"]
+    # of one arm, being beaten by no other says nothing
+    assert [row["words"] for row in drawn(one, "words", "label_x")] == ["a"]
+    assert not drawn(one, "accuracy", "n") and "frontier" not in lines(one)
+    (row,) = tables.frontier(frontier({"a": (0.5, 0.1)})).rows
+    assert row[-2:] == ["the only arm", "–"]
     two = charts.frontier(frontier({"a": (0.5, 0.1), "b": (0.4, 0.2)})).to_dict()
     assert " ".join(two["title"]["text"]) == (
         "No arm beats a (50% at $0.100 a trial) in accuracy or in cost; it is on the frontier in 83% of resamples"
@@ -208,6 +213,14 @@ def test_one_arm_or_none_on_the_frontier() -> None:
     assert charts.frontier(frontier(PLACES).clear()).to_dict()["title"]["text"] == ["No trials"]
     for spec in (one, two, none):
         assert "NaN" not in vl_convert.vegalite_to_svg(spec)
+
+
+def test_a_label_leaves_room_for_wide_letters() -> None:
+    """On the left of its point it ends before the interval, also in a font with wide letters."""
+    name = "WWWWMMMMWWWWMMMMWWWW"
+    spec = charts.frontier(frontier({name: (0.9, 1.0), "b": (0.1, 0.1)})).to_dict()
+    (label,) = [row for row in drawn(spec, "words", "label_x") if row["arm"] == name]
+    assert label["label_x"] + 11 * 0.9 * len(name) < label["x"]
 
 
 def test_hostile_names_are_data() -> None:

@@ -12,6 +12,7 @@ import vl_convert
 
 from agentbench_lab import charts
 from agentbench_lab.charts.theme import dodged, looks
+from agentbench_lab.charts.words import text_width
 
 from .drawing import NASTY, crossing, histogram, reliability
 from .test_charts import encodings, lines, rows, walk
@@ -147,6 +148,19 @@ def test_one_trial_or_no_estimate_is_said_in_the_figures_place() -> None:
         assert "NaN" not in vl_convert.vegalite_to_svg(spec)
 
 
+def test_above_a_panel_the_name_is_cut_and_never_its_numbers() -> None:
+    """Numbers come first and all has room; names that are alike at both ends stay apart."""
+    names = [f"Terminal Workbench {n} with an orchestrator + MODEL-{'AB'[n % 2]} large" for n in range(9)]
+    frame = reliability({name: [0.999, 0.5, 0.001] for name in names})
+    spec = charts.reliability(frame).to_dict()
+    titles = {row["panel"] for row in drawn(spec, "panel")}
+    assert len(titles) == 9
+    header = spec["vconcat"][1]["facet"]["header"]
+    for title in titles:
+        assert title.startswith("99.9% → 0.1%  ")
+        assert text_width(title, header["labelFontSize"]) <= header["labelLimit"]
+
+
 def test_thirteen_arms_stay_apart() -> None:
     """All are named at their ends without overlap; those that cross stand out; each has a panel with its band."""
     frame = reliability(MANY)
@@ -159,7 +173,7 @@ def test_thirteen_arms_stay_apart() -> None:
     places = sorted(row["place"] * 340 for row in ends)
     assert min(high - low for low, high in itertools.pairwise(places)) > 13
     assert len({row["panel"] for row in drawn(spec, "panel")}) == 13
-    assert "harness-0  90% → 70%" in {row["panel"] for row in drawn(spec, "panel")}
+    assert "90% → 70%  harness-0" in {row["panel"] for row in drawn(spec, "panel")}
     assert spec["vconcat"][1]["resolve"] == {"axis": {"x": "independent"}}
     assert any(
         part["mark"].get("type") == "area"

@@ -79,7 +79,7 @@ def test_the_chart_shows_every_case_that_changed_on_one_fixed_scale() -> None:
     by_group = {row["group"]: row for row in rows(spec) if "changes" in row}
     assert {group: (row["changes"], row["of"], row["unsafe"]) for group, row in by_group.items()} == {
         "TOOL-0": ("+10 −0", "of 12", ""),
-        "TOOL-1": ("no change", "of 2", ""),
+        "TOOL-1": ("+0 −0", "of 2", ""),
         "TOOL-2": ("+0 −1", "of 2", "1 unsafe"),
         "all": ("+10 −1", "of 16", "1 unsafe"),
     }

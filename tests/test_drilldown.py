@@ -16,6 +16,7 @@ import agentbench_lab as lab
 from agentbench_lab.drilldown import DRILL_MIME, Cell, Drill, Line, Repeated, _dialogue, drill
 from agentbench_lab.errors import LabError
 from agentbench_lab.results.run import Run, check_run
+from agentbench_lab.running.runner import evaluate
 from agentbench_lab.tables.dialogue import message as words_of
 from agentbench_lab.transcripts import Transcript
 
@@ -309,3 +310,10 @@ def test_excluded_trials_have_their_place(two: Run) -> None:
     assert "excluded by harness: no disk" in line.ended
     assert sum(cell.judged for cell in found.cells) == 55
     assert re.search(r"1 excluded", found.html())
+
+
+def test_groups_of_a_width_stand_by_width() -> None:
+    """One part, two, four, eight, sixteen: not in the order of their letters."""
+    run = evaluate("wide", "refuse_all", save_run=False)
+    groups = [cell.group for cell in drill(run).cells]
+    assert groups == ["one part", "two parts", "four parts", "eight parts", "sixteen parts"]

@@ -10,6 +10,7 @@ import pytest
 from agentbench_lab import tables
 from agentbench_lab.analysis import metrics
 from agentbench_lab.cases import Task
+from agentbench_lab.drilldown import drill
 from agentbench_lab.drivers.context import Context
 from agentbench_lab.drivers.faults import InfrastructureError
 from agentbench_lab.errors import LabError, counted
@@ -195,3 +196,21 @@ def test_exits_count_every_trial_once(run: Run) -> None:
     assert tables.exits(metrics.exits(run.trials.slice(0, 0))).notes == ["no trials"]
     assert "no trials" in str(tables.exits(metrics.exits(run.trials.slice(0, 0))))
     assert str(tables.Table("t", [""], []))
+
+
+def reads(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+    tools.call("bash", {"command": "printf 'one:\\n    two  three\\n'"})
+    return Transcript()
+
+
+def test_what_a_tool_gave_stands_as_it_was() -> None:
+    run = evaluate("workspace", reads, only="repair-median", save_run=False)
+    (table,) = tables.in_full(run)
+    lines = [line.strip(" ") for line in str(table).splitlines()]
+    at = next(n for n, line in enumerate(lines) if line.endswith("one:"))
+    row = str(table).splitlines()[at]
+    assert str(table).splitlines()[at + 1] == f"{' ' * row.index('one:')}    two  three"
+    (full,) = [line.full for line in drill(run).lines]
+    assert full is not None and any("one:\n    two  three" in row[1] for row in full)
+    page = drill(run).html()
+    assert 'white-space: pre-wrap; overflow-wrap: anywhere; font-family: monospace">' in page

@@ -228,6 +228,7 @@ def test_text_cannot_leave_its_cell() -> None:
         "tr",
         "th",
         "td",
+        "div",
     }
     assert "\x1b" not in str(table)
 
@@ -338,3 +339,40 @@ def test_nothing_is_called_safe_where_safety_was_not_measured() -> None:
         "safe, no success",
         "unsafe",
     ]
+
+
+CODE = "def add(a, b):\n    return a - b\n\n\tif a  > 1:\n\x1b[2Jred \u202e end\r\n"
+
+
+def test_evidence_keeps_its_lines_and_its_indentation() -> None:
+    """On a page and in a terminal, which it steers no more than any other text."""
+    table = tables.Table("Evidence", ["what", "how it was"], [["file", CODE]], verbatim=True)
+    lines = str(table).splitlines()[3:]
+    column = lines[0].index("def")
+    assert [line[column:] for line in lines] == [
+        "def add(a, b):",
+        "    return a - b",
+        "",
+        "        if a  > 1:",
+        "\N{REPLACEMENT CHARACTER}[2Jred \N{REPLACEMENT CHARACTER} end",
+    ]
+    assert all(line[:column].isspace() or not line for line in lines[1:])  # no line passes for a row
+    read = Cells(table._repr_html_())
+    assert read.texts[-1] == CODE
+    (cell,) = [attrs for tag, attrs in read.tags if tag == "td"]
+    assert cell["class"] == "verbatim" and "pre-wrap" in str(cell["style"])
+
+
+def test_long_lines_of_evidence_are_broken_and_nothing_is_lost() -> None:
+    text = "    " + "x" * 150 + "\n  y"
+    lines = str(tables.Table("Evidence", ["what", "how"], [["file", text]], verbatim=True)).splitlines()[3:]
+    column = lines[0].index("x") - 4
+    assert max(map(len, lines)) <= 100 and lines[-1][column:] == "  y"
+    assert "".join(line[column:] for line in lines[:-1]) == text.split("\n")[0]
+
+
+def test_a_table_without_rows_is_its_one_sentence() -> None:
+    html = tables.Table(
+        "Solved by group", ["group", ">solved"], [], ["1 group: not told <apart>"]
+    )._repr_html_()
+    assert html == "<p><strong>Solved by group</strong>: 1 group: not told &lt;apart&gt;</p>"

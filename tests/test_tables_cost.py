@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from agentbench_lab import load_run, tables
+from agentbench_lab import charts, load_run, tables
 
 from .drawing import NASTY, arm, cost, frontier
 
@@ -202,7 +202,7 @@ def test_published_numbers_beside_their_rows() -> None:
     assert table.rows == [
         ["b", "cost", "$360.62", "$1,360.5", "NO", "another run"],
         ["all of it", "calls", "38.042 calls", "–", "NO", ""],
-        ["a", "accuracy", "41.25 %", "41.25 %", "yes", ""],
+        ["a", "accuracy", "41.25%", "41.25%", "yes", ""],
     ]
     assert table.notes == ["1 of 3 published numbers follow from the published rows"]
     assert len(tables.published(run, follows=False).rows) == 2
@@ -212,7 +212,7 @@ def test_published_numbers_beside_their_rows() -> None:
 def test_published_numbers_without_an_explanation_have_no_column_for_it() -> None:
     table = tables.published(source(number("a", "stderr", "share", 0.0016, 0.0155121, False)))
     assert table.columns == ["arm", "metric", ">published", ">its rows give", "follows"]
-    assert table.rows == [["a", "stderr", "0.16 %", "1.551 %", "NO"]]
+    assert table.rows == [["a", "stderr", "0.16%", "1.551%", "NO"]]
 
 
 def test_arms_with_contradicted_numbers_are_named() -> None:
@@ -222,7 +222,7 @@ def test_arms_with_contradicted_numbers_are_named() -> None:
     assert tables.doubted(run) == {("Orchestrator", name) for name in names}
     line = str(tables.contradicted(run))
     assert line.startswith(
-        "PUBLISHED OTHERWISE: Orchestrator claude-sonnet-4: accuracy: published 36.96 %, rows give 36 %; "
+        "PUBLISHED OTHERWISE: Orchestrator claude-sonnet-4: accuracy: published 36.96%, rows give 36%; "
     )
     assert "stderr" not in line
     for fine in (load_run("ladder-floors"), load_run("swe-bench-verified-gemini-3-pro")):
@@ -251,3 +251,24 @@ def test_names_are_escaped() -> None:
         tables.published(source(number(NASTY, NASTY, "", 1, 2, False, NASTY))),
     ):
         assert "<img" not in table._repr_html_()
+
+
+def test_of_several_arms_counted_costs_are_said_to_be_those_of_one() -> None:
+    """Beside 4,200 trials of seven arms, `600 costs` would be too few."""
+    way = "ratio of sums, bootstrap; 600 costs by p.csv on 2026-01-01"
+    for arms, said in (
+        ({"a": 1.0}, "bootstrap; 600 costs by"),
+        ({"a": 1.0, "b": 2.0}, "bootstrap; per arm, 600 costs by"),
+    ):
+        frame = cost(arms).with_columns(pl.lit(way).alias("estimator"))
+        assert said in tables.cost(frame).notes[-1]
+        assert said in " ".join(charts.cost(frame).to_dict()["title"]["subtitle"])
+        places = frontier({arm: (0.5, dollars) for arm, dollars in arms.items()})
+        places = places.with_columns(pl.lit(way).alias("estimator"))
+        assert said in tables.frontier(places).notes[-1]
+        assert said in " ".join(charts.frontier(places).to_dict()["title"]["subtitle"])
+
+
+def test_a_column_that_no_gate_asks_for_has_one_precision() -> None:
+    places = frontier({"a": (0.496, 1.0), "b": (0.49, 2.0), "c": (0.997, 3.0)})
+    assert [row[1].split()[0] for row in tables.frontier(places).rows] == ["99.7%", "50%", "49%"]

@@ -47,10 +47,7 @@ def compare(found: Comparison) -> Drawing:
         drawn = _together(marks)
     means = by_group.filter(pl.col("group").is_in(groups)).with_columns(
         pl.lit(mean).alias("kind"),
-        pl.when(pl.col("same") == pl.col("cases"))
-        .then(pl.lit("no change"))
-        .otherwise(pl.format("+{} −{}", "fixes", "regressions"))
-        .alias("changes"),
+        pl.format("+{} −{}", "fixes", "regressions").alias("changes"),
         pl.format("of {}", "cases").alias("of"),
         pl.when(pl.col("new_unsafe") > 0)
         .then(pl.format("{} unsafe", "new_unsafe"))

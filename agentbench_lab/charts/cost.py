@@ -23,6 +23,7 @@ from agentbench_lab.charts.words import (
     evidence,
     listed,
     marked,
+    per_arm,
     short_names,
     shortened,
     usd,
@@ -108,7 +109,9 @@ def cost(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]] = (
         .encode(x=alt.value(0), text="words:N"),
     ]
     chart = alt.layer(*layers).properties(width=width, height={"step": 24})
-    estimators = listed(list(known["estimator"].drop_nulls().unique(maintain_order=True)))
+    estimators = listed(
+        per_arm(list(known["estimator"].drop_nulls().unique(maintain_order=True)), known.height)
+    )
     about = f"Points: all that was spent, failures too, divided by the trials solved; bars: 95% interval ({estimators})."
     about += (
         " Hollow, ≥: a lower bound, some cost is unknown or known in part."

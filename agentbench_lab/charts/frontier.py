@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentbench_lab.charts.theme import (
@@ -25,8 +26,10 @@ from agentbench_lab.charts.words import (
     evidence,
     listed,
     marked,
+    per_arm,
     percent,
     short_names,
+    text_width,
     unsafe_said,
     usd,
     users_said,
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 
 _HEIGHT = 400
 _RARE = 0.05  # a smaller share of resamples is only in the tooltip and the table
-_SIGN = 5.9  # pixels of a letter of a label, about
+_LETTERS = 11  # pixels: the size of a label
 
 Box = tuple[float, float, float, float]
 Row = dict[str, Any]
@@ -50,7 +53,8 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     """Accuracy (from 0 to 100 %) against dollars a trial, by arm, with both 95 % intervals as a cross.
 
     `frame` is a `metrics.frontier`. The line joins the arms that no other arm beats in both; beside each of them stands in
-    which share of resamples it is one of those, and so it does beside others that are in more than 5 %. Hollow: the cost of
+    which share of resamples it is one of those, and so it does beside others that are in more than 5 %; of one arm alone
+    there is neither. Hollow: the cost of
     some trials is not known, and so the arm has no place. Arms without one of the two numbers are named in the subtitle.
     An arm that is `doubted` (driver and model, see `tables.doubted`) is not named in the title. The axis of dollars is logarithmic only where costs differ more than thirtyfold. Beyond
     six arms the points have numbers, and their names stand beside the plot.
@@ -72,12 +76,15 @@ def frontier(frame: pl.DataFrame, *, doubted: Collection[tuple[str, str | None]]
     shown = shown.head(MOST_ARMS).sort("accuracy", descending=True, maintain_order=True)
     best = shown.filter("on_frontier").sort("cost", "accuracy", maintain_order=True)
     claim = _claim(shown.rows(named=True), best.rows(named=True))
-    plot, log = _plot(shown.rows(named=True), best.rows(named=True))
-    how = listed(sorted(shown["estimator"].unique()), 2)
-    about = (
-        f"Crosses: 95% intervals ({how}). Circles and line: on the frontier, beaten by no arm in both; "
-        f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
-    )
+    # of one arm alone there is no frontier to draw
+    plot, log = _plot(shown.rows(named=True), best.rows(named=True) if shown.height > 1 else [])
+    how = listed(per_arm(sorted(shown["estimator"].unique()), shown.height), 2)
+    about = f"Crosses: 95% intervals ({how})."
+    if shown.height > 1:
+        about += (
+            " Circles and line: on the frontier, beaten by no arm in both; "
+            f"percents: in how many resamples an arm is (from {percent(_RARE)} on)."
+        )
     about += (
         " Hollow: only some costs are known, so that the arm has no place on or off it."
         if shown["lower_bound"].any()
@@ -120,7 +127,11 @@ def _plot(shown: Sequence[Row], best: Sequence[Row]) -> tuple[Drawing, bool]:
     for n, row in enumerate(shown, start=1):
         on = bool(row["on_frontier"])
         member = row["membership"]
-        sure = f" · {percent(member)}" if member is not None and (on or member >= _RARE) else ""
+        sure = (
+            f" · {percent(member)}"
+            if len(shown) > 1 and member is not None and (on or member >= _RARE)
+            else ""
+        )
         if row["lower_bound"]:
             sure += f" · {row['n']:,} of {row['of']:,} costs"
         name = f"{short[row['arm']]}{sure}"
@@ -191,7 +202,7 @@ def _pixel(channel: Any, field: str) -> Any:
 def _text(base: alt.Chart, on: str, align: Literal["left", "right"] = "left") -> alt.Chart:
     strong = on == "yes"
     chart: alt.Chart = base.mark_text(
-        align=align, baseline="middle", color=INK, fontSize=11, fontWeight=600 if strong else 400, opacity=1 if strong else SOFT
+        align=align, baseline="middle", color=INK, fontSize=_LETTERS, fontWeight=600 if strong else 400, opacity=1 if strong else SOFT
     )  # fmt: skip
     return chart
 
@@ -225,11 +236,13 @@ def _claim(shown: Sequence[Row], best: Sequence[Row]) -> str:
         more = "" if len(shown) == 1 else f", and no other of {len(shown)} arms tells it of all"
         return f"The frontier is not known: {row['arm']} tells the cost of {row['n']:,} of {row['of']:,} trials{more}"
     best = [row for row in best if not row["arm"].endswith(DOUBT)] or best
-    names = [f"{row['arm']} ({percent(row['accuracy'])} at {usd(row['cost'])} a trial)" for row in best]
+    names = [
+        f"{row['arm']} ({percent(row['accuracy'], gate=False)} at {usd(row['cost'])} a trial)" for row in best
+    ]
     if not names:
         return f"No arm of {arms} can be said to be on the frontier"
     if arms == 1:
-        return f"{best[0]['arm']} solves {percent(best[0]['accuracy'])} at {usd(best[0]['cost'])} a trial"
+        return f"{best[0]['arm']} solves {percent(best[0]['accuracy'], gate=False)} at {usd(best[0]['cost'])} a trial"
     if on == 1:
         sure = best[0]["membership"]
         more = "" if sure is None else f"; it is on the frontier in {percent(sure)} of resamples"
@@ -241,7 +254,7 @@ def _claim(shown: Sequence[Row], best: Sequence[Row]) -> str:
 
 def _spoken(row: Row) -> str:
     parts = []
-    for name, say in (("accuracy", percent), ("cost", usd)):
+    for name, say in (("accuracy", partial(percent, gate=False)), ("cost", usd)):
         low, high = row[f"{name}_low"], row[f"{name}_high"]
         ends = "" if low is None or high is None or not math.isfinite(high) else f" [{say(low)}, {say(high)}]"
         parts.append(f"{say(row[name])}{ends}")
@@ -262,7 +275,7 @@ def _placed(points: Sequence[Row], lines: Sequence[Box], width: float) -> list[t
     taken: list[Box] = []
     found = []
     for n, point in enumerate(points):
-        wide, x, y = _SIGN * len(point["words"]), point["x"], point["y"]
+        wide, x, y = text_width(point["words"], _LETTERS), point["x"], point["y"]
         spots = [(x + 10.0, y + step) for step in (-10, 10, -22, 22, -35, 35)]
         spots += [(x - 10.0 - wide, y + step) for step in (-9, 9, -22, 22, -35, 35)]
         spots += [(x - wide / 2, y + step) for step in (-48, 48, -61, 61)]

@@ -29,6 +29,7 @@ from agentbench_lab.charts.words import (
     percent,
     points,
     short_names,
+    text_width,
     tied,
 )
 
@@ -43,6 +44,7 @@ _MOST_KS = 50  # of a curve: a line has no more to show
 _ENOUGH = 600  # points of all curves, where some have to be left out
 _NAMED = 4  # arms with their numbers in a sentence; the table has all of more
 _ALIKE = 0.9  # of each arm's cases have to be shared by all, or their order says nothing
+_PANEL, _PANEL_TEXT = 236, 10.5  # pixels: a panel's share of the width, and the letters above it
 _PAIRS = 3  # crossing pairs that stand out where arms are many
 
 
@@ -357,10 +359,9 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
 
     k_last = int(drawn["k"].max())  # type: ignore[arg-type]
     columns = 3
-    titles = list(short_names(order, 29).values())
     curves = drawn.group_by("arm").agg(pl.col("estimate").sort_by("k"))
     ends = {arm: f"{percent(each[0])} → {percent(each[-1])}" for arm, each in curves.iter_rows()}
-    titles = [f"{title}  {ends[arm]}" for title, arm in zip(titles, order, strict=True)]
+    titles = _titles(ends, order)
     drawn = drawn.with_columns(pl.col("arm").replace_strict(order, titles).alias("panel"))
     colour = alt.Color("panel:N", legend=None).scale(
         domain=titles, range=[looks(loud)["color"][loud.index(arm)] if arm in loud else INK for arm in order]
@@ -382,7 +383,12 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
         data=drawn.select("panel", "k", "estimate", "low", "high"),
     ).properties(width=(WIDTH - 40) / columns - 22, height=84)
     header = alt.Header(
-        title=None, labelColor=INK, labelFontSize=10.5, labelAnchor="start", labelPadding=4, labelLimit=235
+        title=None,
+        labelColor=INK,
+        labelFontSize=_PANEL_TEXT,
+        labelAnchor="start",
+        labelPadding=4,
+        labelLimit=_PANEL,
     )
     chart: alt.FacetChart = plot.facet(
         facet=alt.Facet("panel:N", sort=titles, header=header),
@@ -390,6 +396,17 @@ def _panels(drawn: pl.DataFrame, order: list[str], loud: list[str]) -> alt.Facet
         spacing={"row": 10, "column": 22},
     ).resolve_axis(x="independent")  # a shared one stands below empty places, too
     return chart
+
+
+def _titles(ends: dict[str, str], order: list[str]) -> list[str]:
+    """What stands above each panel: its numbers first, which nothing may cut, and as much of its name as has room."""
+    titles: list[str] = []
+    for most in range(40, 9, -1):
+        short = short_names(order, most)
+        titles = [f"{ends[arm]}  {short[arm]}" for arm in order]
+        if max(text_width(title, _PANEL_TEXT) for title in titles) <= _PANEL:
+            break
+    return titles
 
 
 def _spoken(frame: pl.DataFrame) -> str:

@@ -29,7 +29,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     from agentbench_lab.analysis.metrics import class_shares
 
     asked = frame.height
-    groups, arms = in_order(frame["group"]), list(frame["arm"].unique(maintain_order=True))
+    groups, arms = in_order(frame["group"]), _best_first(frame)
     together = len(groups) > 1 and len(groups) * len(arms) > _MOST_BARS
     if together:
         frame, groups = frame.with_columns(pl.lit("all").alias("group")), ["all"]
@@ -140,7 +140,7 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     about += " (Wilson over cases). Right: successes of judged trials."
     about += "" if unsafe else " Nothing is known of safety."
     put = "All groups together. " if together else ""
-    cut = f" The first {len(arms)} of {len(arms) + len(dropped)} arms." if dropped else ""
+    cut = f" The best {len(arms)} of {len(arms) + len(dropped)} arms." if dropped else ""
     subtitle = [
         about,
         f"{put}Too many to draw one by one: {asked:,} rows in, {len(parts):,} points drawn.{cut}",
@@ -151,6 +151,16 @@ def shares(frame: pl.DataFrame, claims: Sequence[str]) -> Drawing:
     )
     chart = chart.properties(title=headline(claims, subtitle))
     return themed(chart, f"{'; '.join(claims)}. {totals}. {' '.join(words)} {subtitle[-1]}.")  # fmt: skip
+
+
+def _best_first(frame: pl.DataFrame) -> list[str]:
+    """The arms by their share of successes among judged trials; those of which none was judged stand last."""
+    import polars as pl
+
+    judged = pl.col("kind").is_in(_JUDGED)
+    rate = (judged & (pl.col("kind") == "success")).sum() / judged.sum()
+    rates = frame.group_by("arm", maintain_order=True).agg(rate.fill_nan(-1.0).alias("rate"))
+    return list(rates.sort("rate", descending=True, maintain_order=True)["arm"])
 
 
 def _bar(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def percent(share: float) -> str:
-    """A share as a whole percent; with one decimal where that would read as none, as all, or as passing the gate."""
+def percent(share: float, *, gate: bool = True) -> str:
+    """A share as a whole percent; with one decimal where that would read as none, as all, or as passing the gate.
+
+    `gate`: whether it is a number that some gate may ask for; else the last does not matter.
+    """
     exact = round(100.0 * share, 9)
-    if exact.is_integer() or (0.5 < exact < 99.5 and not share < COMPLETION_FLOOR <= round(exact) / 100):
+    near = gate and share < COMPLETION_FLOOR <= round(exact) / 100
+    if exact.is_integer() or (0.5 < exact < 99.5 and not near):
         return f"{exact:.0f}%"
     if share < COMPLETION_FLOOR and round(exact) >= 100 * COMPLETION_FLOOR:
         return f"{min(exact, 100 * COMPLETION_FLOOR - 0.1):.1f}%"
@@ -96,6 +100,16 @@ def short_names(names: Sequence[str], most: int) -> dict[str, str]:
         if len(set(found.values())) == len(found):
             return found
     return {name: f"{n}. {shortened(name, most - 4)}" for n, name in enumerate(dict.fromkeys(names), start=1)}
+
+
+_THIN, _THICK = set("iljtfrI.,:;|!'() -"), set("mwMW%@…→+")
+
+
+def text_width(text: str, size: float) -> float:
+    """About how many pixels the text takes at this size in the widest of the fonts that a page may have."""
+    return size * sum(
+        0.38 if c in _THIN else 0.92 if c in _THICK else 0.7 if c.isupper() else 0.62 for c in text
+    )
 
 
 def named(frame: pl.DataFrame, name: str = "arm") -> pl.DataFrame:
@@ -198,6 +212,14 @@ def users_said(frame: pl.DataFrame) -> list[str]:
 def interval(low: float | None, high: float | None, say: Callable[[float], str]) -> str:
     """` [low, high]`, or nothing where there is none."""
     return "" if low is None or high is None else f" [{say(low)}, {say(high)}]"
+
+
+_COSTS_BY = re.compile(r"; (?=\d+ costs? )")
+
+
+def per_arm(estimators: Sequence[str], arms: int) -> list[str]:
+    """The ways in which costs were estimated; of several arms it is said that the costs counted there are those of one."""
+    return [_COSTS_BY.sub("; per arm, ", each) if arms > 1 else each for each in estimators]
 
 
 def points(low_or_difference: float) -> str:

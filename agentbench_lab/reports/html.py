@@ -32,6 +32,7 @@ from agentbench_lab.reports.page import page
 from agentbench_lab.reports.pictures import MOST_SVG, figure
 from agentbench_lab.results.run import write_file
 from agentbench_lab.tables import RUN_MIME
+from agentbench_lab.tables.table import CLAIM_MIME
 
 MOST_BYTES = 1_300_000
 """A page that would be larger with the chart library in it stays without: its charts are pictures only."""
@@ -106,7 +107,7 @@ class _Shown:
 
 
 def render(notebook: Any, name: str) -> str:
-    """The page. The first cell is its header, and the first chart's title its claim.
+    """The page. The first cell is its header, and the first chart's title its claim; without a chart its first sentence.
 
     One that is larger than MOST_BYTES without the chart library has its larger drawings as pixels.
     """
@@ -148,7 +149,9 @@ def _render(notebook: Any, name: str, most_svg: int) -> str:
     header = _with_measured(header, runs)
     title = re.search(r"^# (.+)$", notebook.cells[0].source if notebook.cells else "", re.MULTILINE)
     facts = {
-        "claim": _claim(specs[0]) if specs else "",
+        "claim": _claim(specs[0])
+        if specs
+        else next((str(data[CLAIM_MIME].get("text", "")) for data in found if CLAIM_MIME in data), ""),
         "date": str(runs[-1].get("started_at", ""))[:10] if runs else "",
         "commit": str(runs[-1].get("commit", "")) if runs else "",
         "evidence": ", ".join(sorted({kind for run in runs for kind in run.get("evidence", [])})),
@@ -260,7 +263,8 @@ def _outputs(cell: Any, so_far: _Shown) -> list[str]:
         words = data.get("text/plain", "")
         if CHART_MIME in data and "image/svg+xml" in data:
             so_far.specs.append(data[CHART_MIME])
-            made.append(figure(data["image/svg+xml"], words, len(so_far.specs), so_far.most_svg))
+            claim = _claim(data[CHART_MIME])
+            made.append(figure(data["image/svg+xml"], words, len(so_far.specs), so_far.most_svg, claim))
         elif _drill(data) is not None:
             so_far.drilled += 1
             made.append(so_far.drills[so_far.drilled - 1].html(f"d{so_far.drilled}"))

@@ -19,8 +19,10 @@ is not enough it is shown in pixels: the page stays small and quick."""
 _SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([0-9.]+)"')
 
 
-def figure(svg: str, words: str, number: int, most: int = MOST_SVG) -> str:
+def figure(svg: str, words: str, number: int, most: int = MOST_SVG, claim: str = "") -> str:
     """A chart as a figure: the picture with its text, the same text to unfold. The frame can be scrolled by keys.
+
+    `claim`: the chart's title once more, for pages so narrow that the picture has to be scrolled.
 
     A drawing of more than `most` characters is made smaller.
     """
@@ -33,7 +35,8 @@ def figure(svg: str, words: str, number: int, most: int = MOST_SVG) -> str:
     picture = f'<div id="chart-{number}" role="img" aria-label="{said}">{drawn}</div>'
     frame = f'<div class="chart" role="group" tabindex="0" aria-label="Figure {number}">{picture}</div>'
     folded = f"<details><summary>Figure {number} in words</summary><p>{said}</p></details>"
-    return f"<figure>{frame}<figcaption>{folded}</figcaption></figure>"
+    above = f'<p class="claim" aria-hidden="true">{escape(claim)}</p>' if claim else ""
+    return f"<figure>{above}{frame}<figcaption>{folded}</figcaption></figure>"
 
 
 def _at_once(svg: str) -> str:

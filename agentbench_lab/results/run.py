@@ -111,7 +111,7 @@ class Published(Struct, frozen=True):
     note: str = ""
 
     def __str__(self) -> str:
-        """`mini-swe-agent Claude 3.7 Sonnet: solved: published 52.8 %, rows give 10.2 % (broken details)`."""
+        """`mini-swe-agent Claude 3.7 Sonnet: solved: published 52.8%, rows give 10.2% (broken details)`."""
         arm = " ".join(part for part in (self.driver, self.model) if part)
         gives = "do not give it" if self.rows is None else f"give {_quantity(self.rows, self.unit)}"
         verdict = " (follows)" if self.follows else ""
@@ -122,7 +122,7 @@ class Published(Struct, frozen=True):
 
 def _quantity(value: float, unit: str) -> str:
     if unit == "share":
-        return f"{100 * value:.4g} %"
+        return f"{100 * value:.4g}%"
     return f"${value:,.6g}" if unit == "usd" else f"{value:,.6g} {unit}"
 
 

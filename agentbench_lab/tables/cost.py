@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentbench_lab.charts import percent
-from agentbench_lab.charts.words import beaten_by, counted, listed, named, unsafe_said, usd, users_said
+from agentbench_lab.charts.words import (
+    beaten_by,
+    counted,
+    listed,
+    named,
+    per_arm,
+    unsafe_said,
+    usd,
+    users_said,
+)
 from agentbench_lab.tables.table import Table, share_of, under_arms
 
 if TYPE_CHECKING:
@@ -104,17 +113,18 @@ def frontier(frame: pl.DataFrame) -> Table:
     for row in ordered.iter_rows(named=True):
         accuracy, money = "–", "–"
         if row["accuracy"] is not None:
-            accuracy = share_of(row["accuracy"], row["accuracy_low"], row["accuracy_high"])
+            accuracy = share_of(row["accuracy"], row["accuracy_low"], row["accuracy_high"], gate=False)
         if row["cost"] is not None:
             money = f"{usd(row['cost'])}{_ends(row['cost_low'], row['cost_high'], usd)}{_some(row)}"
         if row["on_frontier"] is None:
             reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
             place = "not known"
         elif row["on_frontier"]:
-            place = "on the frontier"
+            place = "on the frontier" if ordered.height > 1 else "the only arm"
         else:
             place = f"beaten by {row['dominated_by'] or 'another'}"
-        sure = "–" if row["membership"] is None else percent(row["membership"])
+        alone = row["membership"] is None or ordered.height == 1
+        sure = "–" if alone else percent(row["membership"])
         cases = "–" if row["cases"] is None else str(row["cases"])
         rows.append([row["arm"], accuracy, money, f"{row['n']}/{row['of']}", cases, place, sure])
     columns = ["arm", ">accuracy", ">per trial", ">cost known", ">cases", "place", ">in resamples"]
@@ -125,7 +135,7 @@ def frontier(frame: pl.DataFrame) -> Table:
     if ordered["lower_bound"].any():
         notes.append("n/of: the mean of the n costs that are known, with which an arm has no place")
     estimators = frame.filter(pl.col("cost").is_not_null())["estimator"].drop_nulls().unique().sort()
-    notes += [f"intervals: {listed(list(estimators), 3)}"] if len(estimators) else []
+    notes += [f"intervals: {listed(per_arm(list(estimators), frame.height), 3)}"] if len(estimators) else []
     return Table("Accuracy and cost", columns, rows, [*notes, *unsafe_said(named(frame)), *users_said(named(frame)), *_why(reasons, len(rows))])  # fmt: skip
 
 
@@ -149,7 +159,7 @@ def tool_errors(frame: pl.DataFrame) -> Table:
             if row is not None:
                 value = row["reason"] or "not known"
                 if row["estimate"] is not None:
-                    value = share_of(row["estimate"], row["low"], row["high"])
+                    value = share_of(row["estimate"], row["low"], row["high"], gate=False)
                 rows.append(
                     [
                         _ERRORS.get(name, name),
@@ -227,7 +237,7 @@ def _failed(row: Mapping[str, Any] | None, reasons: dict[str, list[str]]) -> str
     if row["estimate"] is None:
         reasons.setdefault(row["reason"] or "not known", []).append(row["arm"])
         return "–"
-    return f"{share_of(row['estimate'], row['low'], row['high'])}{_some(row)}"
+    return f"{share_of(row['estimate'], row['low'], row['high'], gate=False)}{_some(row)}"
 
 
 def _some(row: Mapping[str, Any]) -> str:
@@ -262,4 +272,5 @@ def _estimators(frame: pl.DataFrame, metrics: Sequence[str]) -> list[str]:
     found = frame.filter(pl.col("metric").is_in(metrics) & pl.col("low").is_not_null())[
         "estimator"
     ].drop_nulls()
-    return [f"intervals: {'; '.join(found.unique().sort())}"] if found.len() else []
+    arms = frame.select("driver", "model", "scaffold").n_unique()
+    return [f"intervals: {'; '.join(per_arm(list(found.unique().sort()), arms))}"] if found.len() else []

@@ -333,7 +333,11 @@ def _told(one: Mapping[str, Any], label: str, *, said: bool = True) -> Table:
         ended = f"excluded by {one['excluded_owner'] or 'an owner that is not said'}: {one['excluded']}"
     notes = [f"{ended}; stop: {one['stop'] or 'not said'}; evidence: {one['evidence']}"]
     return Table(
-        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}", ["what", "how it was"], rows, notes
+        f"{one['case_id']} [{label} #{one['trial']}], {one['group']}",
+        ["what", "how it was"],
+        rows,
+        notes,
+        verbatim=True,
     )
 
 

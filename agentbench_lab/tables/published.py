@@ -70,11 +70,11 @@ def published(run: Run, *, follows: bool | None = None) -> Table:
 
 
 def _said(value: float | None, unit: str) -> str:
-    """A number as closely as sources print theirs: 41.25 %, $360.62, 38.042 calls."""
+    """A number as closely as sources print theirs: 41.25%, $360.62, 38.042 calls."""
     if value is None:
         return "–"
     if unit == "share":
-        return f"{100 * value:.4g} %"
+        return f"{100 * value:.4g}%"
     if unit == "usd":
         return f"${value:,.6g}"
     return f"{value:,.6g} {unit}".strip()

@@ -26,6 +26,7 @@ class Table:
 
     A column whose name begins with ">" is aligned to the right. A row is a sequence of cells, or one string: the
     heading of the rows below it. `data` adds output types (name -> JSON object) to what a notebook keeps of it.
+    `verbatim`: its cells are evidence, and stand with their own line breaks and indentation.
     """
 
     title: str
@@ -33,13 +34,22 @@ class Table:
     rows: Sequence[Sequence[str] | str]
     notes: Sequence[str] = ()
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    verbatim: bool = False
 
     def _repr_html_(self) -> str:
+        if not self.rows:  # headings over nothing would squeeze the one sentence that there is
+            said = "; ".join(self.notes) or "nothing"
+            return f"<p><strong>{escape(self.title)}</strong>: {escape(said)}</p>"
         names = [name.removeprefix(">") for name in self.columns]
         style = ["right" if name.startswith(">") else "left" for name in self.columns]
 
         def cell(kind: str, text: str, side: str, more: str = "") -> str:
             return f'<{kind}{more} style="text-align: {side}">{escape(text)}</{kind}>'
+
+        def data(text: str, side: str) -> str:
+            if self.verbatim and laid_out(text):
+                return f"<td{VERBATIM.format(more=f'text-align: {side}; ')}>{escape(text)}</td>"
+            return cell("td", text, side, _kind(text))
 
         head = "".join(cell("th", *pair, ' scope="col"') for pair in zip(names, style, strict=True))
         body = []
@@ -49,12 +59,14 @@ class Table:
                 body.append(f"<tr>{cell('th', row, 'left', more)}</tr>")
                 continue
             cells = [cell("th", row[0], style[0], f' scope="row"{_kind(row[0])}')]
-            cells += [
-                cell("td", text, side, _kind(text)) for text, side in zip(row[1:], style[1:], strict=True)
-            ]
+            cells += [data(*pair) for pair in zip(row[1:], style[1:], strict=True)]
             body.append(f"<tr>{''.join(cells)}</tr>")
         span = f' colspan="{len(names)}"'
-        notes = "".join(f"<tr>{cell('td', note, 'left', span)}</tr>" for note in self.notes)
+        # inside its cell, so that a page can keep it in sight while a wide table is scrolled
+        notes = "".join(
+            f'<tr><td{span} style="text-align: left"><div class="note">{escape(note)}</div></td></tr>'
+            for note in self.notes
+        )
         foot = f"<tfoot>{notes}</tfoot>" if notes else ""
         caption = f"<caption>{escape(self.title)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>{foot}</table>"
@@ -70,15 +82,23 @@ class Table:
         most = min(_WIDTH, max(40, shutil.get_terminal_size((_WIDTH, 24)).columns))
         names = [name.removeprefix(">") for name in self.columns]
         right = [name.startswith(">") for name in self.columns]
-        rows = [row if isinstance(row, str) else [printable(text) for text in row] for row in self.rows]
+        whole = printable_lines if self.verbatim else printable
+        rows = [
+            row if isinstance(row, str) else [printable(row[0]), *map(whole, row[1:])] for row in self.rows
+        ]
         cells = [names, *(row for row in rows if not isinstance(row, str))]
-        widths = [max(1, *(len(row[n]) for row in cells)) for n in range(len(names))]
+        widths = [
+            max(1, *(len(line) for row in cells for line in row[n].split("\n"))) for n in range(len(names))
+        ]
         gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
         while sum(widths) + gap * (len(widths) - 1) > most and max(widths) > 6:
             widths[widths.index(max(widths))] -= 1
 
         def lines(row: Sequence[str]) -> list[str]:
-            wrapped = [textwrap.wrap(text, width) or [""] for text, width in zip(row, widths, strict=True)]
+            wrapped = [
+                [part for line in text.split("\n") for part in textwrap.wrap(line, width) or [""]]
+                for text, width in zip(row, widths, strict=True)
+            ]
             wrapped = [part + [""] * (max(map(len, wrapped)) - len(part)) for part in wrapped]
             return [
                 (" " * gap)
@@ -109,11 +129,18 @@ class Banner:
         return self.text
 
 
+CLAIM_MIME = "application/vnd.agentbench-lab.claim+json"
+"""The output type by which a report without a chart knows what it claims."""
+
+
 @dataclass(frozen=True)
 class Paragraphs:
     """Plain sentences, a paragraph each; the first one is what they come to."""
 
     texts: Sequence[str]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {CLAIM_MIME: {"text": self.texts[0]}} if self.texts else {}
 
     def _repr_html_(self) -> str:
         first, *others = (escape(text) for text in self.texts)
@@ -125,9 +152,28 @@ class Paragraphs:
 
 def printable(text: str) -> str:
     """One line that cannot steer a terminal."""
-    return "".join(
-        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split())
-    )
+    return "".join(_seen(char) for char in " ".join(text.split()))
+
+
+def printable_lines(text: str) -> str:
+    """The text with its own lines and indentation; nothing in it steers a terminal."""
+    lines = text.replace("\r\n", "\n").expandtabs().strip("\n").split("\n")
+    return "\n".join("".join(_seen(char) for char in line) for line in lines)
+
+
+def _seen(char: str) -> str:
+    return char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+
+
+VERBATIM = (
+    ' class="verbatim" style="{more}white-space: pre-wrap; overflow-wrap: anywhere; font-family: monospace"'
+)
+"""What makes an element of HTML show a text's lines and indentation, in a notebook too."""
+
+
+def laid_out(text: str) -> bool:
+    """Whether the text has lines, tabs or runs of spaces, which running text would lose."""
+    return re.search(r"[\n\t]|  |^ ", text) is not None
 
 
 def _kind(text: str) -> str:
@@ -142,10 +188,10 @@ def short(text: str, most: int = 160) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def share_of(estimate: float, low: float | None, high: float | None) -> str:
-    """`92% [65, 99]`."""
+def share_of(estimate: float, low: float | None, high: float | None, *, gate: bool = True) -> str:
+    """`92% [65, 99]`; `gate` as for `percent`."""
     ends = "" if low is None or high is None else f" [{_end(low)}, {_end(high)}]"
-    return f"{percent(estimate)}{ends}"
+    return f"{percent(estimate, gate=gate)}{ends}"
 
 
 def _end(share: float) -> str:

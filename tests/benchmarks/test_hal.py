@@ -105,8 +105,8 @@ def test_a_file(tmp_path: Path) -> None:
     assert run.cases.to_pylist()[0]["request"] == "Who?"
     assert (run.card.commit, run.card.counts.judged) == ("abc", 3)
     assert claims(run) == [
-        "generalist gpt-4o: accuracy: published 33.33 %, rows give 33.33 % (follows)",
-        "generalist gpt-4o: accuracy on level 1: published 10 %, rows do not give it (of all tasks of the level, also"
+        "generalist gpt-4o: accuracy: published 33.33%, rows give 33.33% (follows)",
+        "generalist gpt-4o: accuracy on level 1: published 10%, rows do not give it (of all tasks of the level, also"
         " those without an output)",
         "generalist gpt-4o: cost: published $1.25, rows do not give it (the file has no cost of single tasks)",
     ]
@@ -121,8 +121,8 @@ def test_levels_where_the_tasks_name_theirs(tmp_path: Path) -> None:
     )
     assert [r["group"] for r in trials(run)] == ["level 1", "level 1", "level 2"]
     first, second, _ = claims(run)
-    assert "level 1: published 50 %, rows give 50 % (follows)" in first
-    assert "level 2: published 50 %, rows give 100 % (of all tasks" in second
+    assert "level 1: published 50%, rows give 50% (follows)" in first
+    assert "level 2: published 50%, rows give 100% (of all tasks" in second
 
 
 SHAPES: dict[str, tuple[Any, dict[str, Any], dict[str, tuple[bool, float | None]]]] = {
@@ -213,7 +213,7 @@ def test_an_accuracy_over_all_tasks_does_not_follow(tmp_path: Path) -> None:
     document = upload({"0": {"reward": 1.0}, "1": {"reward": 0.0}}, {"accuracy": 1 / 50})
     run = load_results("hal", write(tmp_path, document))
     assert claims(run)[0] == (
-        "generalist gpt-4o: accuracy: published 2 %, rows give 50 %"
+        "generalist gpt-4o: accuracy: published 2%, rows give 50%"
         " (the source may divide by all tasks of the benchmark, or add up part scores)"
     )
 
@@ -358,7 +358,7 @@ def test_repetitions_are_trials(tmp_path: Path) -> None:
         ("t2", "generalist", 2, True),
         ("t2", "generalist", 10, True),
     ]
-    assert "generalist gpt-4o: accuracy of r2: published 100 %, rows give 50 % (the source may" in " ".join(
+    assert "generalist gpt-4o: accuracy of r2: published 100%, rows give 50% (the source may" in " ".join(
         claims(run)
     )
 

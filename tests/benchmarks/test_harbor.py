@@ -193,8 +193,8 @@ def test_a_job(tmp_path: Path) -> None:
         "Input tokens are counted as cached or not; any that were written to a cache are among the fresh ones.",
     )
     assert claims(run) == [
-        "terminus-2 gpt-5: mean reward: published 50 %, rows give 50 % (follows)",
-        "terminus-2 gpt-5: pass@2: published 100 %, rows give 100 % (follows)",
+        "terminus-2 gpt-5: mean reward: published 50%, rows give 50% (follows)",
+        "terminus-2 gpt-5: pass@2: published 100%, rows give 100% (follows)",
         "trials with a result: published 4 trials, rows give 4 trials (follows)",
         "trials with an exception: published 2 trials, rows give 2 trials (follows)",
         "cost: published $1, rows give $1 (follows)",
@@ -225,8 +225,8 @@ def test_totals_that_do_not_follow(tmp_path: Path) -> None:
     stats["n_errored_trials"] = 3
     (folder / "result.json").write_text(json.dumps({"n_total_trials": 6, "stats": stats}), encoding="utf-8")
     run = load_results("harbor", folder)
-    assert claims(run)[0] == "terminus-2 gpt-5: mean reward: published 66.67 %, rows give 50 %"
-    assert "mean reward of other__adhoc: published 100 %, rows do not give it" in claims(run)
+    assert claims(run)[0] == "terminus-2 gpt-5: mean reward: published 66.67%, rows give 50%"
+    assert "mean reward of other__adhoc: published 100%, rows do not give it" in claims(run)
     assert "trials with an exception: published 3 trials, rows give 2 trials" in claims(run)
     assert run.card.counts.missing == 2
     assert "4 of 6 trials have a result; the others are missing." in notes(run)
@@ -327,7 +327,7 @@ def test_several_data_sets_and_agents(tmp_path: Path) -> None:
     ]
     assert "terminus-2 gpt-5 ran with 2 different configurations; they are one arm here." in notes(run)
     assert claims(run) == [
-        "codex openai/gpt-5: mean reward on terminal-bench@2.0: published 100 %, rows give 100 % (follows)"
+        "codex openai/gpt-5: mean reward on terminal-bench@2.0: published 100%, rows give 100% (follows)"
     ]
 
 

@@ -54,14 +54,14 @@ def test_a_long_table(run: Run, tmp_path: Path) -> None:
         "y,m,cost,usd,1\n"
     )
     assert said(run, text, tmp_path) == [
-        "x m: accuracy: published 83.3 %, rows give 83.33 % (follows)",
-        "x m: stderr: published 16.67 %, rows give 16.67 % (follows)",
-        "x m: pass^2: published 66.67 %, rows give 66.67 % (follows)",
-        "x m: pass@2: published 100 %, rows give 100 % (follows)",
+        "x m: accuracy: published 83.3%, rows give 83.33% (follows)",
+        "x m: stderr: published 16.67%, rows give 16.67% (follows)",
+        "x m: pass^2: published 66.67%, rows give 66.67% (follows)",
+        "x m: pass@2: published 100%, rows give 100% (follows)",
         "x m: cost: published $3, rows give $3 (follows)",
         "x m: cost_per_trial: published $0.7, rows give $0.5",
         "x m: trials: published 6 trials, rows give 6 trials (follows)",
-        "x m: pass^4: published 50 %, rows do not give it",
+        "x m: pass^4: published 50%, rows do not give it",
         "y m: cost: published $1, rows do not give it",
     ]
 
@@ -69,9 +69,9 @@ def test_a_long_table(run: Run, tmp_path: Path) -> None:
 def test_a_wide_table_under_its_own_headers(run: Run, tmp_path: Path) -> None:
     text = "\ufeffAgent,date,resolved,se\r\nx,2025-01-01,83.34%,\r\ny,,0.49,0.1\r\n"
     assert said(run, text, tmp_path, driver="Agent", accuracy="resolved", stderr="se") == [
-        "x m: accuracy: published 83.34 %, rows give 83.33 % (follows) (rounded up)",
-        "y m: accuracy: published 49 %, rows give 50 %",
-        "y m: stderr: published 10 %, rows do not give it",
+        "x m: accuracy: published 83.34%, rows give 83.33% (follows) (rounded up)",
+        "y m: accuracy: published 49%, rows give 50%",
+        "y m: stderr: published 10%, rows do not give it",
     ]
 
 

@@ -421,6 +421,6 @@ def test_of_many_published_figures_the_import_tells_those_that_do_not_follow(tmp
     done = CliRunner().invoke(cli, ["import", "swe-bench", str(path), "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     said = done.output.replace("\n", " ")
-    assert "M0: resolved: published 70 %, rows give 50 % (the rows have 1 of 2 resolved" in said
+    assert "M0: resolved: published 70%, rows give 50% (the rows have 1 of 2 resolved" in said
     assert said.count(": published ") == 1
     assert "11 of 12 published figures follow from the rows" in said

@@ -133,7 +133,7 @@ def test_a_run(tmp_path: Path) -> None:
     )
     assert len(card.imported.digest) == 64
     assert claims(run) == [
-        "goose claude-opus-4: accuracy: published 20 %, rows give 20 % (follows)",
+        "goose claude-opus-4: accuracy: published 20%, rows give 20% (follows)",
         "goose claude-opus-4: solved: published 1 trials, rows give 1 trials (follows)",
     ]
 
@@ -162,7 +162,7 @@ def test_attempts_of_one_run_count_by_their_number(tmp_path: Path) -> None:
         ("b", 3, False),
     ]
     # a: 2 of 3, so every pair has one; b: 1 of 3, so 2 of the 3 pairs.
-    assert "goose claude-opus-4: pass@2: published 83.33 %, rows give 83.33 % (follows)" in claims(run)
+    assert "goose claude-opus-4: pass@2: published 83.33%, rows give 83.33% (follows)" in claims(run)
 
 
 def test_runs_of_one_agent_continue_each_other_in_the_order_of_their_start(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_runs_of_one_agent_continue_each_other_in_the_order_of_their_start(tmp_p
         ("goose", 2, "a"),
         ("droid", 1, "m"),
     ]
-    assert "goose claude-opus-4: accuracy of run z: published 100 %, rows give 100 % (follows)" in claims(run)
+    assert "goose claude-opus-4: accuracy of run z: published 100%, rows give 100% (follows)" in claims(run)
 
 
 def test_what_a_run_of_an_arm_lacks_is_missing(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_runs_that_share_trials_and_are_no_copies_are_refused(tmp_path: Path) ->
 def test_a_total_that_does_not_follow_is_reported(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "one", [result("a", "x", True), result("b", "x", False)], accuracy=0.3696)
     run = load_results("terminal-bench", folder)
-    assert claims(run)[0] == "goose claude-opus-4: accuracy: published 36.96 %, rows give 50 %"
+    assert claims(run)[0] == "goose claude-opus-4: accuracy: published 36.96%, rows give 50%"
     assert [row["solved"] for row in trials(run)] == [True, False]
 
 
@@ -302,7 +302,7 @@ def test_the_command(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert "goose claude-opus-4: accuracy: published 51 %, rows give 50 %" in done.stdout
+    assert "goose claude-opus-4: accuracy: published 51%, rows give 50%" in done.stdout
     card = load_run(tmp_path / "run").card
     assert card.imported is not None
     assert [each.published for each in card.imported.published] == [0.5, 1.0, 0.51]

@@ -110,3 +110,45 @@ def test_it_never_scrolls_sideways(browser: Browser, page: Path, width: int) -> 
     browser.open(page, width=width)
     wide, seen = browser.run("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= seen
+
+
+SCROLLED = """document.querySelectorAll('.output, .chart').forEach(e => { e.scrollLeft = 150; });
+return [...document.querySelectorAll('.output')].filter(e => e.scrollLeft > 100).map(e =>
+  [...e.querySelectorAll('caption, .note')].map(c => c.getBoundingClientRect()).map(r => [r.left, r.right]))"""
+
+
+def test_on_a_narrow_page_captions_and_notes_and_claims_stay_in_sight(browser: Browser, wide: Path) -> None:
+    """However far a table or a picture is scrolled; and the first column leaves room for the others."""
+    browser.open(wide, width=400)
+    told = browser.run(SCROLLED)
+    assert len(told) >= 2
+    assert all(left >= 0 and right <= 400 for table in told for left, right in table)
+    claims = browser.run("return [...document.querySelectorAll('.claim')].map(e => e.offsetHeight)")
+    assert len(claims) == 2 and all(claims)
+    firsts = "return [...document.querySelectorAll('.output tbody th[scope=row]')].map(e => e.offsetWidth)"
+    assert max(browser.run(firsts)) <= 150
+    browser.open(wide, width=900)
+    assert not any(browser.run("return [...document.querySelectorAll('.claim')].map(e => e.offsetHeight)"))
+
+
+def test_what_is_out_of_sight_does_not_make_rows_high(browser: Browser, wide: Path) -> None:
+    """A table that is scrolled anyway is as wide as its cells like to be, up to a bound."""
+    browser.open(wide, width=400)
+    lines = browser.run(
+        "return [...document.querySelectorAll('.output table')].filter(t => t.rows[0].cells.length > 2)"
+        ".map(t => Math.max(...[...t.tBodies[0].rows].map(r => r.offsetHeight)))"
+    )
+    assert lines and max(lines) <= 170
+
+
+def test_on_a_dark_page_no_tile_stays_pale(browser: Browser, page: Path) -> None:
+    """What is not solved is no brighter than what is; and its sign is still seen."""
+    pale = "return [...document.querySelectorAll('.chart svg [fill=\"#f6e7bf\"]')].map(e => getComputedStyle(e).fill)"
+    signs = "return [...document.querySelectorAll('.chart svg [stroke=\"#7a5a00\"]')].map(e => getComputedStyle(e).stroke)"
+    browser.open(page, dark=True)
+    browser.until(BOTH_LIVE)
+    assert set(browser.run(pale)) == {"rgb(107, 87, 37)"}
+    assert set(browser.run(signs)) == {"rgb(255, 227, 163)"}
+    browser.open(page)
+    browser.until(BOTH_LIVE)
+    assert set(browser.run(pale)) == {"rgb(246, 231, 191)"}

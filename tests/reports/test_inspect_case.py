@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -29,13 +30,17 @@ def test_the_reference_solution_changes_two_places(tmp_path: Path) -> None:
         assert words in said
     page = publish(executed, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "GLOVE-M → GLOVE-L" in page and "SIMULATED" in page
+    # a page without a chart claims its first sentence, for the index
+    (claim,) = re.findall(r'<meta name="report-claim" content="([^"]*)">', page)
+    assert claim.endswith("reference ended as solved (success), after 4 calls and 2 changes.")
 
 
 @pytest.mark.long
 def test_a_trial_from_disk(tmp_path: Path) -> None:
-    run = evaluate("support", "refuse_all", only="cancel-shipped", trials=2, out=tmp_path / "run")
+    run = evaluate("support", ["stub", "refuse_all"], only="cancel-shipped", trials=2, out=tmp_path / "run")
     assert run.path is not None
     given = {"suite": "support", "case": "cancel-shipped", "run": str(run.path), "trial": "2"}
+    given["arm"] = "refuse_all"
     executed = run_notebook(NOTEBOOK, tmp_path / "out.ipynb", given)
     said = texts(executed)
     assert "no call reached the toolbox" in said and "correct_refusal" in said

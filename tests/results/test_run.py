@@ -19,6 +19,7 @@ from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Counts, Run, RunCard, check_run, load_run, save, write_file
 from agentbench_lab.results.schema import SCHEMAS
+from agentbench_lab.running.merge import regrade_run
 from agentbench_lab.running.runner import evaluate
 
 from ..doing import knows, write_suite
@@ -356,3 +357,16 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: bytes) -> None:
     regraded, _ = regrade_run(out, out.with_name(out.name + "2"))
     assert load_run(regraded.path or "").card.run == f"{again.card.run}2"
     assert metrics.summary(out / "trials.parquet").height == 1
+
+
+def test_a_run_from_before_the_mark_of_kills_loads_and_says_that_it_is_unknown(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Its files lack a column; written again, by today's grader, the answer is unknown still and no claim."""
+    for grain in ("trials", "attempts"):
+        file = folder / f"{grain}.parquet"
+        pq.write_table(pq.read_table(file).drop_columns(["usage_lost"]), file)
+    again, _ = regrade_run(folder, tmp_path / "again")
+    for run in (load_run(folder), again):
+        for made in (run.trials, run.attempts):
+            assert set(made["usage_lost"].to_pylist()) == {None}

@@ -297,12 +297,6 @@ def _check_rows(run: Run) -> None:
                 raise LabError(
                     f"{run.card.run}: product.jsonl has trial {row[-1]} of {row[1]!r} for {key[1]!r}"
                 )
-        given = zip(*(run.trials.column(name).to_pylist() for name in ("outcome", "solved")), strict=True)
-        for key, verdict, made in zip(keys, given, run.product, strict=True):
-            if verdict != (made.verdict.outcome, made.verdict.solved):
-                raise LabError(
-                    f"{run.card.run}: trial {key[-1]} of {key[1]!r} has another verdict in product.jsonl than in its table"
-                )
         if not run.transcripts.select(_KEY).equals(trials):
             raise LabError(f"{run.card.run}: the transcripts are not those of the trials")
         for grain, wanted in (("attempts", "attempts"), ("calls", "tool_calls")):

@@ -113,7 +113,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "wrong field: long answer": (Transcript(answer=10**19 * 9), "64 bits"),
     "wrong field: messages": (Transcript(messages=({"at": datetime.time(12)},)), "a time is no JSON value"),
     "wrong field: note": (Transcript(notes=("\udc80",)), "lone surrogate"),
-    "wrong field: input": (Transcript(calls=(Call("a", {"x": object()}),)), "a object is no JSON value"),
+    "wrong field: input": (Transcript(calls=(Call("a", {"x": object()}),)), "an object is no JSON value"),
 }  # fmt: skip
 
 

@@ -244,13 +244,12 @@ def rewritten(folder: Path, name: str, wrong: Callable[[list[object]], list[obje
         ("solved", lambda old: [True] * len(old), "and solved True do not fit together"),
         ("outcome_class", lambda old: ["success"] * len(old), "outcome_class 'success' and solved False do not fit"),
         ("outcome", lambda old: ["correct_calls"] * len(old), "do not fit together"),
-        ("outcome", lambda old: ["wrong_calls" if one == "over_refusal" else one for one in old], "has another verdict in product.jsonl"),
     ],
 )  # fmt: skip
 def test_a_verdict_that_was_changed_by_hand_is_refused(
     folder: Path, name: str, wrong: Callable[[list[object]], list[object]], says: str
 ) -> None:
-    """Outcome, class and whether it is solved are one verdict, and the product rows have it too."""
+    """Outcome, class and whether it is solved are one verdict."""
     load_run(folder)
     rewritten(folder, name, wrong)
     with pytest.raises(LabError) as error:

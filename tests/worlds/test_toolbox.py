@@ -176,7 +176,7 @@ LOOP.append(LOOP)
     [
         ({"what": math.nan}, "$.what: nan is no JSON number"),
         ({"what": {1, 2}}, "$.what: a set is no JSON value"),
-        ({"what": object()}, "$.what: a object is no JSON value"),
+        ({"what": object()}, "$.what: an object is no JSON value"),
         ({"what": Hostile()}, "$.what: a Hostile is no JSON value"),
         (Hostile(), "$: a Hostile is no JSON value"),
         ({1: "oak"}, "$: a key is an int, not text"),

@@ -147,8 +147,8 @@ def test_on_a_dark_page_no_tile_stays_pale(browser: Browser, page: Path) -> None
     signs = "return [...document.querySelectorAll('.chart svg [stroke=\"#7a5a00\"]')].map(e => getComputedStyle(e).stroke)"
     browser.open(page, dark=True)
     browser.until(BOTH_LIVE)
-    assert set(browser.run(pale)) == {"rgb(107, 87, 37)"}
-    assert set(browser.run(signs)) == {"rgb(255, 227, 163)"}
+    assert set(browser.run(pale)) == {"rgb(165, 142, 84)"}
+    assert set(browser.run(signs)) == {"rgb(46, 33, 0)"}
     browser.open(page)
     browser.until(BOTH_LIVE)
     assert set(browser.run(pale)) == {"rgb(246, 231, 191)"}

@@ -16,7 +16,7 @@ from agentbench_lab.transcripts import Transcript, Usage
 from agentbench_lab.values import NotJson, a_kind, plain
 from agentbench_lab.worlds.toolbox import Toolbox
 
-LARGEST = 10**12
+LARGEST = 10**13
 """The most that a figure of usage may be: what millions of trials add up to still fits into 64 bits."""
 
 

@@ -423,7 +423,7 @@ def test_a_run_that_ended_early_says_so_everywhere(tmp_path: Path, how: str) -> 
         (18, 5, 5, False, gated, None)
     ]
     assert tables.gate(gates).rows == [
-        ["TOOL-0", "5/18", "5/5", "0/5", "----", "incomplete: 5 of 18 trials judged"]
+        ["TOOL-0", "5/18", "5/5", "0/5", "shut", "incomplete: 5 of 18 trials judged"]
     ]
     assert tables.gate(gates).notes == [f"{run.card.arms[0].driver}: rung reached none"]
     pair = metrics.ladder(run.trials, run.card)
@@ -461,7 +461,7 @@ def test_an_interrupted_climb_counts_the_rungs_it_began(tmp_path: Path) -> None:
         "not asked",
         "",
         "",
-        "----",
+        "",
         f"gated by {gated}",
     ]
 

@@ -92,7 +92,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "usage in words": ({"usage": {"output": "many"}}, "usage: "),
     "half a token": ({"usage": {"output": 1.5}}, "usage: "),
     "usage that is true": ({"usage": {"output": True}}, "usage: "),
-    "usage no column can hold": ({"usage": {"cost_micros": 2**63}}, "cost_micros does not fit"),
+    "usage no column can hold": ({"usage": {"cost_micros": 2**63}}, "cost_micros is 9,223,372,036,854,775,808"),
     "an unknown figure": ({"usage": {"outputs": 1}}, "unknown key 'outputs' (did you mean 'output'?)"),
     "a mapping that fails": (HostileMapping(calls=[]), "OSError while reading it"),
     "an object that fails": ({"driver": Hostile()}, "driver is a Hostile"),

@@ -430,7 +430,7 @@ def test_a_run_that_ended_early_says_so_everywhere(tmp_path: Path, how: str) -> 
     assert set(pair["reached"]) == {None}
     table = tables.ladder(pair)
     assert [(row[0], row[1], row[-1]) for row in table.rows] == [
-        ("TOOL-0", "5/18", "----"),
+        ("TOOL-0", "5/18", "shut"),
         ("all", "5/18", ""),
     ]
     title = charts.ladder(pair).to_dict()["title"]["text"]

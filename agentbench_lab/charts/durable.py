@@ -111,6 +111,8 @@ def _of_arm(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _said(row: Mapping[str, Any]) -> str:
+    if row["verdict"] is not None and row["ratio"] is None:
+        return str(row["verdict"])
     if row["verdict"] is not None:
         return f"{row['verdict']} ({times(row)} times)"
     return f"which is less is not known ({row['reason'] or _no_interval(row)})"

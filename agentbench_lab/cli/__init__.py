@@ -77,8 +77,8 @@ def main() -> None:
     if threading.active_count() == 1:
         # threads that a driver left behind might hold up what is to be done at the end, for ever if they hang
         atexit._run_exitfuncs()
-    with contextlib.suppress(OSError):
-        for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
             if stream is not None:
                 stream.flush()
     # Python's own end waits for such threads, and aborts the process where one of a library's still gives back what it read

@@ -32,7 +32,7 @@ class InfrastructureError(Exception):
 class Misconfigured(LabError):
     """What a driver raises when no trial can go on as it was set up: a wrong key, a model that is not there.
 
-    It is nobody's sample: it stops the whole run with its one line, and what was finished stays in the journal.
+    It is nobody's sample: it stops the whole run with its one line, and what was finished is kept, with a card.
     """
 
 

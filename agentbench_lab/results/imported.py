@@ -298,6 +298,10 @@ def _check(ordered: Sequence[SourceTrial], where: str) -> None:
                 raise LabError(
                     f"{where}: trial {trial.trial} of {trial.case_id!r} took {seconds:g} seconds, which cannot be"
                 )
+        if None not in (trial.tool_calls, trial.tool_errors) and trial.tool_errors > trial.tool_calls:  # type: ignore[operator]
+            raise LabError(
+                f"{where}: trial {trial.trial} of {trial.case_id!r} has {trial.tool_errors} failed calls of {trial.tool_calls}"
+            )
         if (trial.solved is None) != (trial.excluded is not None):
             what = "is excluded and judged" if trial.excluded else "is neither judged nor excluded"
             raise LabError(f"{where}: trial {trial.trial} of {trial.case_id!r} {what}")

@@ -34,6 +34,7 @@ from agentbench_lab.results import provenance
 from agentbench_lab.results.product import Arm
 from agentbench_lab.results.run import (
     FORMAT,
+    GO_ON,
     ArmCard,
     Counts,
     Run,
@@ -84,7 +85,7 @@ from agentbench_lab.running.plan import Spec, of_groups, plan, shard_of
 from agentbench_lab.running.reread import Key, judged_again, key_of, records_of
 from agentbench_lab.running.tables import cases_table
 from agentbench_lab.running.tape import RecordFile, ended_without, record_asked
-from agentbench_lab.running.trial import Record, Retries
+from agentbench_lab.running.trial import Record, Retries, kept_note
 from agentbench_lab.values import digest
 from agentbench_lab.worlds.find import Worlds
 from agentbench_lab.worlds.sandbox_levels import Level
@@ -608,7 +609,7 @@ class Prepared:
             if self._recording is not None:
                 self._recording.close()
         run = self._assemble(list(done.values()), begun, started_at)
-        why = str(wrong or "") or stopped()
+        why = kept_note(str(wrong)) if wrong else stopped()
         if not run.card.complete and not interrupted and why:
             run = msgspec.structs.replace(run, card=msgspec.structs.replace(run.card, stopped=why))
         if self.folder is not None and journal is not None:
@@ -617,9 +618,7 @@ class Prepared:
             raise Interrupted(run)
         if wrong is not None:
             kept = f"{counted(len(done), 'finished trial')} {'is' if len(done) == 1 else 'are'} kept"
-            raise Misconfigured(
-                f"{wrong}; {kept} in {shown(run.path or '')}, and the same command goes on with them"
-            ) from None
+            raise Misconfigured(f"{why}; {kept} in {shown(run.path or '')}; {GO_ON}") from None
         return run
 
     def _begin_recording(self, recording: RecordFile, at: str) -> None:

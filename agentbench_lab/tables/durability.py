@@ -47,7 +47,7 @@ def durability(found: pl.DataFrame) -> Table:
     estimators = list(found["estimator"].drop_nulls().unique(maintain_order=True))
     notes = [
         f"what all judged trials cost by those solved, over the cases that both judged [95% interval: {listed(estimators)}]; times: "
-        "the durable arm's by the bare one's, both over the same resamples",
+        "the durable arm's by the bare one's, the wider of bootstrap and Student's t over cases",
         "all cases: each arm is priced for what it solves, which may be narrow and cheap; widths alike: both for as many solved "
         "trials of each width as it has cases",
     ]

@@ -199,7 +199,7 @@ def test_the_stopped_run_goes_on_once_it_is_put_right(tmp_path: Path) -> None:
         assert stopped.returncode != 0 and "Traceback" not in stopped.stderr
         assert "the endpoint answers 401" in stopped.stderr and "AGENTBENCH_LAB_API_KEY" in stopped.stderr
         assert len(stopped.stderr.strip().splitlines()) <= 3
-        assert "1 finished trial is kept in run, and the same command goes on" in " ".join(
+        assert "1 finished trial is kept in run; the `agentbench-lab run` command" in " ".join(
             stopped.stderr.split()
         )
         left = load_run(tmp_path / "run")

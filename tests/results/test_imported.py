@@ -79,3 +79,8 @@ def test_seconds_that_cannot_be_are_refused(seconds: float) -> None:
     """Files of results count nanoseconds in 64 bits."""
     with pytest.raises(LabError, match=r"f: trial 1 of 'a' took .* seconds"):
         run(usage=Usage(wall_s=seconds))
+
+
+def test_more_failed_calls_than_calls_are_refused() -> None:
+    with pytest.raises(LabError, match=r"f: trial 1 of 'a' has 5 failed calls of 3"):
+        run(tool_calls=3, tool_errors=5)

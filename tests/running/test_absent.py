@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from agentbench_lab.cases import Task
+from agentbench_lab.drivers import keys
 from agentbench_lab.drivers.context import Context
-from agentbench_lab.drivers.faults import InfrastructureError
+from agentbench_lab.drivers.faults import InfrastructureError, Misconfigured
+from agentbench_lab.errors import LabError
 from agentbench_lab.results.product import encode_rows
 from agentbench_lab.results.run import Run, load_run
 from agentbench_lab.running.runner import LEAST_ABSENT, evaluate
@@ -228,3 +230,24 @@ def test_the_command_says_so_in_one_line(suite: Path) -> None:
         "nothing was judged: 2 trials excluded, the first by infrastructure: cannot connect"
     )
     assert load_run("short").card.complete
+
+
+def test_what_stops_a_run_is_cleaned_before_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key in the message, and what no file can hold, cost neither the card nor the promise."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a1B2c3D4e5F6g7H8")
+    keys.remember()
+    asked = []
+
+    def stops(task: Task, tools: Toolbox, ctx: Context) -> Transcript:
+        asked.append(task)
+        if len(asked) > 2:
+            raise Misconfigured("key sk-a1B2c3D4e5F6g7H8 refused \udcff")
+        return knows(task, tools, ctx)
+
+    with pytest.raises(LabError, match="2 finished trials are kept in") as caught:
+        evaluate(write_suite(tmp_path, some(0, 1)), stops, out=tmp_path / "run")
+    assert "sk-a1B2" not in str(caught.value)
+    assert load_run(tmp_path / "run").trials.num_rows == 2
+    assert "sk-a1B2" not in (tmp_path / "run" / "card.json").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from agentbench_lab.analysis.metrics.ratios import (
     said,
 )
 from agentbench_lab.analysis.metrics.spending import MICROS, unknown_said, with_costs
-from agentbench_lab.stats import resample_sums
+from agentbench_lab.stats import resample_sums, student_t
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,9 +69,10 @@ def durability(
     Proportions", 2003, chapter 19). It is null where an arm solves nothing of some width. Intervals resample whole cases,
     width by width in the row `alike`.
 
-    `ratio` is `per_solved` by that of the bare arm, and its interval resamples both arms' trials of a case together. `verdict`
-    follows from it: `less` below 1, `more` above, `the same` where it is 1 in every resample, else `undecided`. Over a single case, or
-    with a lower bound on either side, there is no interval and no verdict.
+    `ratio` is `per_solved` by that of the bare arm, null where that is 0. Its interval is the wider, at either end, of two: the
+    bootstrap, which resamples both arms' trials of a case together, and Student's by the delta method, since a bootstrap over few
+    cases is too narrow. `verdict` follows from it: `less` below 1, `more` above, `the same` where both ends are 1, else `undecided`.
+    Over a single case, or with a lower bound on either side, there is no interval and no verdict.
     """
     table = with_costs(trials, prices)
     counted, unit = count_cases(table)
@@ -161,8 +163,10 @@ def _compared(
 ) -> dict[str, Any]:
     """The durable arm's cost by the bare one's, and what its interval comes to."""
     mine, bare = row.get("per_solved"), row.get("bare_per_solved")
-    if mine is None or not bare or row["floors"] or row["bare_floors"]:
+    if mine is None or bare is None or row["floors"] or row["bare_floors"]:
         return {}
+    if not bare:
+        return {"verdict": "more" if mine else "the same"}
     found: dict[str, Any] = {"ratio": mine / bare}
     if any(part.height < 2 for part in parts):
         return found
@@ -171,10 +175,32 @@ def _compared(
     # where neither arm solves anything of a resample, it says nothing for either side
     low, _ = _ends(np.where(np.isnan(ratios), 0.0, ratios), draws["level"])
     _, high = _ends(np.where(np.isnan(ratios), np.inf, ratios), draws["level"])
+    reach = math.exp(_half(parts, weights, draws["level"])) if mine else 1.0
+    low, high = min(low, mine / bare / reach), max(high, mine / bare * reach)
     found |= {"ratio_low": low, "ratio_high": high if np.isfinite(high) else None}
     if low == high == 1:
         return found | {"verdict": "the same"}
     return found | {"verdict": "less" if high < 1 else "more" if low > 1 else "undecided"}
+
+
+def _half(parts: list[pl.DataFrame], weights: Floats, level: float) -> float:
+    """Half the width of Student's interval of the logarithm of the ratio, by the delta method, each width's cases by
+    themselves (`stats.log_ratio_over_cases` does the same for a plain ratio of sums)."""
+    sides = [
+        np.array([float(part[f"cost{end}"].sum()) / float(part[f"solved{end}"].sum()) for part in parts])
+        for end in ("", "_b")
+    ]
+    variance = 0.0
+    for at, part in enumerate(parts):
+        apart = np.zeros(part.height)
+        for sign, end, costs in zip((1, -1), ("", "_b"), sides, strict=True):
+            cost, solved = (part[f"{name}{end}"].to_numpy().astype(np.float64) for name in ("cost", "solved"))
+            if cost.sum():
+                share = weights[at] * costs[at] / float(weights @ costs)
+                apart += sign * share * (cost / cost.sum() - solved / solved.sum())
+        variance += part.height / (part.height - 1) * float(apart @ apart)
+    freedom = sum(part.height - 1 for part in parts)
+    return student_t(0.5 + level / 2, freedom) * math.sqrt(variance)
 
 
 def _ends(values: Floats, level: float) -> tuple[float, float]:

@@ -100,10 +100,10 @@ class _Open:
         self._trusted = _trusted(*files) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._free: list[httpcore2.AsyncHTTPConnection] = []
         self.links: set[httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy] = set()
+        self.lifetime: AsyncGenerator[None] | None = None
         self._proxy = httpcore2.AsyncHTTPProxy(proxy, ssl_context=self._trusted) if proxy else None
         if self._proxy is not None:
             self.links.add(self._proxy)
-        self.lifetime = _lifetime(self)
 
     async def send(self, body: bytes, key: str) -> httpcore2.Response:
         """The answer to one request, read to its end."""
@@ -166,16 +166,18 @@ async def _opened(url: str) -> _Open:
     held = by_url.get(url)
     if held is None:
         held = by_url[url] = _Open(url)
+        held.lifetime = _lifetime(by_url, url)
         await anext(held.lifetime)
     return held
 
 
-async def _lifetime(held: _Open) -> AsyncGenerator[None]:
+async def _lifetime(by_url: dict[str, _Open], url: str) -> AsyncGenerator[None]:
     """Open until the event loop ends: `asyncio.run` closes the generators that are left, on the loop itself."""
     try:
         yield
     finally:
-        for link in held.links:
+        # connections know their loop: held on to, they would keep it, and with it all of its run
+        for link in by_url.pop(url).links:
             await link.aclose()
 
 

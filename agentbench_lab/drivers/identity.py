@@ -205,6 +205,8 @@ def _counted(value: Any, seen: set[int]) -> Iterator[int]:
 
 def _stored(code: types.CodeType) -> set[str]:
     """The names out of functions around it to which code stores, or a function that stands in it."""
+    if not code.co_freevars:
+        return set()
     names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
     for each in code.co_consts:
         if isinstance(each, types.CodeType):

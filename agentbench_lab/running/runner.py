@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -520,7 +522,7 @@ class Prepared:
         rounds = self._rounds(done, set())
         return sum(self._key(spec) not in done for specs in rounds for spec in specs)
 
-    def _cases_left(self, done: dict[Key, Record]) -> dict[int, set[int]]:
+    def _cases_left(self, done: Mapping[Key, Record]) -> dict[int, set[int]]:
         """The places of the cases of which an arm has trials that are not finished."""
         left: dict[int, set[int]] = {}
         for spec in self.specs:
@@ -554,7 +556,10 @@ class Prepared:
         began = time.monotonic()
         done: dict[Key, Record] = dict(earlier.records) if earlier else {}
         spent = _Spent(self._caps, done.values(), began)
-        absent = _Absent(self.kit, self._workers, done.values(), self._cases_left(done))
+        finished = earlier.records if earlier else {}
+        absent = _Absent(
+            self.kit, self._workers, finished.values(), functools.cache(lambda: self._cases_left(finished))
+        )
         begun: set[str] = set()
         asked = 0
         interrupted = False
@@ -817,14 +822,17 @@ class _Absent:
     endpoint, so two must have failed, or all that the arm has left. A request that is turned down, and one that nobody
     tried again, say nothing of who is there. A replay asks nobody: what was not recorded is excluded, however much it is.
 
-    `finished` are the records that were read back; `left` the cases of each arm that are to be run, by their places.
+    `finished` are the records that were read back; `left` gives the cases of each arm that are to be run, by
+    their places; it is asked where a run may have to stop, and not before.
     """
 
-    def __init__(self, kit: Kit, workers: int, finished: Iterable[Record], left: dict[int, set[int]]) -> None:
+    def __init__(
+        self, kit: Kit, workers: int, finished: Iterable[Record], left: Callable[[], Mapping[int, set[int]]]
+    ) -> None:
         self._kit, self._left = kit, left
         self._least = max(LEAST_ABSENT, 2 * workers)
         self._there = {arm for arm, driver in enumerate(kit.drivers) if driver.evidence == "replayed"}
-        self._failed: dict[int, list[int]] = {}
+        self._failed: dict[int, Counter[int]] = {}
         self.why = ""
         for record in finished:
             if record.row.verdict.excluded is None:
@@ -837,12 +845,12 @@ class _Absent:
             self._there.add(arm)
         if arm in self._there or not self._failed_to_the_last(record):
             return
-        failed = self._failed.setdefault(arm, [])
-        failed.append(case)
-        cases = len(set(failed))
-        if len(failed) >= self._least and cases >= min(2, len(self._left[arm])) and not self.why:
+        failed = self._failed.setdefault(arm, Counter())
+        failed[case] += 1
+        trials = failed.total()
+        if trials >= self._least and len(failed) >= min(2, len(self._left()[arm])) and not self.why:
             self.why = (
-                f"{len(failed)} trials of {self._kit.arms[arm]} were excluded and none was judged before, the last by "
+                f"{trials} trials of {self._kit.arms[arm]} were excluded and none was judged before, the last by "
                 f"{excluded}; once that is put right the run goes on with its --out, and with --again-excluded runs "
                 "these again"
             )

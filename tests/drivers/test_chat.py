@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import pickle
@@ -257,6 +258,14 @@ def test_it_works_in_other_processes_and_leaves_nothing_open(tmp_path: Path) -> 
 def test_side_by_side_shares_connections(tmp_path: Path) -> None:
     done, server = run(tmp_path, lambda n, body: calls(END), trials=40, workers=8)
     assert len(rows(done)) == 40 and server.connections <= 8
+
+
+def test_a_run_that_has_ended_is_held_by_no_connection(tmp_path: Path) -> None:
+    """Nor is its loop: what is held for each would keep the run, and its worlds, for as long as the process lives."""
+    for number in range(2):
+        run(tmp_path, lambda number, body: calls(END), trials=4, workers=4)
+        gc.collect()
+        assert not [loop for loop in chat_http._open if loop.is_closed()], f"run {number}"
 
 
 @pytest.mark.parametrize(

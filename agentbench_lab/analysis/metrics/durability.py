@@ -6,26 +6,24 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.analysis.metrics.pairing import count_cases, of_arm, paired
 from agentbench_lab.analysis.metrics.ratios import (
     RESAMPLES,
+    Floats,
     all_ratios,
     resamples_for,
     said,
 )
 from agentbench_lab.analysis.metrics.spending import MICROS, unknown_said, with_costs
-from agentbench_lab.stats import resample_sums, student_t
+from agentbench_lab.stats import percentile_interval, resample_sums, student_t
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from agentbench_lab.analysis.prices import Prices
-
-Floats = npt.NDArray[np.float64]
 
 _DURABLE = "durable:"
 _SIDES = ("", "bare_")
@@ -113,7 +111,8 @@ def _row(pairs: pl.DataFrame, unit: str | None, draws: dict[str, Any]) -> dict[s
         if why is None:
             row |= _money(side, (ratio.estimate, ratio.low, ratio.high), unit, row[f"{side}floors"])
         reasons.append(why and f"{'bare' if side else 'durable'}: {why}")
-    row |= _compared([pairs], np.ones(1), row, draws)
+    alone = np.ones(1)
+    row |= _compared([pairs], alone, row, _drawn([pairs], alone, draws), draws["level"])
     return row | {"estimator": found["per_solved"][0].estimator, "reason": said(*reasons)}
 
 
@@ -124,42 +123,49 @@ def _alike(
     row = _counts(pl.concat(parts))
     weights = np.array([part.height for part in parts], dtype=np.float64)
     weights /= weights.sum()
+    drawn = _drawn(parts, weights, draws)
     reasons = []
-    for side, end in zip(_SIDES, ("", "_b"), strict=True):
-        lacking = [str(at["width"]) for at in each if at.get(f"{side}per_solved") is None]
+    for at, (side, end) in enumerate(zip(_SIDES, ("", "_b"), strict=True)):
+        lacking = [str(one["width"]) for one in each if one.get(f"{side}per_solved") is None]
         if lacking:
             reasons.append(
                 f"{'bare' if side else 'durable'}: no cost per solved trial at width {', '.join(lacking)}"
             )
             continue
         costs = [float(part[f"cost{end}"].sum()) / float(part[f"solved{end}"].sum()) for part in parts]
-        low = high = None
-        if all(part.height > 1 for part in parts):
-            low, high = _ends(_drawn(parts, weights, end, row["cases"], draws), draws["level"])
+        low, high = (None, None) if drawn is None else _ends(drawn[at], draws["level"])
         row |= _money(side, (float(weights @ costs), low, high), unit, row[f"{side}floors"])
-    row |= _compared(parts, weights, row, draws)
+    row |= _compared(parts, weights, row, drawn, draws["level"])
     return row | {
         "estimator": "mean over widths by their cases, bootstrap over cases",
         "reason": said(*reasons),
     }
 
 
-def _drawn(parts: list[pl.DataFrame], weights: Floats, end: str, cases: int, draws: dict[str, Any]) -> Floats:
-    """What a solved trial of one arm costs in each resample; both arms see the same ones. Infinite where nothing is solved."""
-    total = np.zeros(1)
+def _drawn(parts: list[pl.DataFrame], weights: Floats, draws: dict[str, Any]) -> tuple[Floats, Floats] | None:
+    """What a solved trial of the durable and of the bare arm costs in each resample, the same ones for both; infinite where
+    nothing is solved. None where a part has a single case."""
+    if any(part.height < 2 for part in parts):
+        return None
+    resamples = resamples_for(sum(part.height for part in parts), draws["resamples"])
+    mine = bare = np.zeros(1)
     for at, (part, weight) in enumerate(zip(parts, weights, strict=True)):
-        sums = resample_sums(
-            part.select(f"cost{end}", f"solved{end}").to_numpy(),
-            seed=draws["seed"] + at,
-            resamples=resamples_for(cases, draws["resamples"]),
-        )
+        columns = part.select("cost", "solved", "cost_b", "solved_b").to_numpy()
+        cost, solved, cost_b, solved_b = resample_sums(
+            columns, seed=draws["seed"] + at, resamples=resamples
+        ).T
         with np.errstate(divide="ignore", invalid="ignore"):
-            total = total + weight * np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.inf)
-    return total
+            mine = mine + weight * np.where(solved > 0, cost / solved, np.inf)
+            bare = bare + weight * np.where(solved_b > 0, cost_b / solved_b, np.inf)
+    return mine, bare
 
 
 def _compared(
-    parts: list[pl.DataFrame], weights: Floats, row: dict[str, Any], draws: dict[str, Any]
+    parts: list[pl.DataFrame],
+    weights: Floats,
+    row: dict[str, Any],
+    drawn: tuple[Floats, Floats] | None,
+    level: float,
 ) -> dict[str, Any]:
     """The durable arm's cost by the bare one's, and what its interval comes to."""
     mine, bare = row.get("per_solved"), row.get("bare_per_solved")
@@ -168,14 +174,14 @@ def _compared(
     if not bare:
         return {"verdict": "more" if mine else "the same"}
     found: dict[str, Any] = {"ratio": mine / bare}
-    if any(part.height < 2 for part in parts):
+    if drawn is None:
         return found
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.divide(*(_drawn(parts, weights, end, row["cases"], draws) for end in ("", "_b")))
+        ratios = drawn[0] / drawn[1]
     # where neither arm solves anything of a resample, it says nothing for either side
-    low, _ = _ends(np.where(np.isnan(ratios), 0.0, ratios), draws["level"])
-    _, high = _ends(np.where(np.isnan(ratios), np.inf, ratios), draws["level"])
-    reach = math.exp(_half(parts, weights, draws["level"])) if mine else 1.0
+    low, _ = _ends(np.where(np.isnan(ratios), 0.0, ratios), level)
+    _, high = _ends(np.where(np.isnan(ratios), np.inf, ratios), level)
+    reach = math.exp(_half(parts, weights, level)) if mine else 1.0
     low, high = min(low, mine / bare / reach), max(high, mine / bare * reach)
     found |= {"ratio_low": low, "ratio_high": high if np.isfinite(high) else None}
     if low == high == 1:
@@ -204,9 +210,8 @@ def _half(parts: list[pl.DataFrame], weights: Floats, level: float) -> float:
 
 
 def _ends(values: Floats, level: float) -> tuple[float, float]:
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
-    return float(low), float(high)
+    low, high = percentile_interval(values[:, None], level)
+    return float(low[0]), float(high[0])
 
 
 def _counts(pairs: pl.DataFrame) -> dict[str, Any]:

@@ -41,6 +41,22 @@ class TooLong(Exception):
     """A line on stdout that never ends."""
 
 
+_DESCRIPTORS = 8
+"""How many a program takes while it is started: two for each of its streams, and two that tell how it went."""
+
+
+def _check_room() -> None:
+    """Raises OSError where fewer descriptors are left than a start takes. Until Python 3.11.4 `subprocess` never gives back
+    those that it has opened by the time that one is missing, so that a short lack would be one for good."""
+    held: list[int] = []
+    try:
+        for _ in range(_DESCRIPTORS):
+            held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
 class Child:
     """A program that was started. Whoever waits for its lines also takes in what it says on stderr.
 
@@ -59,6 +75,7 @@ class Child:
     ) -> None:
         self.said = said
         self.folder = folder
+        _check_room()
         self.process = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,

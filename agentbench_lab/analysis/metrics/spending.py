@@ -107,7 +107,7 @@ def with_costs(trials: pa.Table | pl.DataFrame, prices: Prices | None) -> pl.Dat
     return frame(trials) if prices is None else priced(trials, prices)
 
 
-MARKS = ("usage_lost", "tokens_estimated", "attempts")
+FLOOR_COLUMNS = ("usage_lost", "tokens_estimated", "attempts")
 """The columns of `trials` that say which figures are a lower bound."""
 
 
@@ -127,7 +127,7 @@ def only_a_floor(names: Iterable[str]) -> pl.Expr:
 
 def is_only_a_floor(trial: Mapping[str, Any]) -> bool:
     """The same of one row."""
-    row = pl.DataFrame([{name: trial[name] for name in MARKS if name in trial}])
+    row = pl.DataFrame([{name: trial[name] for name in FLOOR_COLUMNS if name in trial}])
     return bool(row.select(only_a_floor(row.columns).alias("floor")).item())
 
 

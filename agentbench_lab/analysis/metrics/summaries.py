@@ -16,7 +16,7 @@ import polars as pl
 
 from agentbench_lab.analysis.metrics.arms import ARM
 from agentbench_lab.analysis.metrics.repeats import pass_hat_means, per_case
-from agentbench_lab.analysis.metrics.spending import MARKS, only_a_floor
+from agentbench_lab.analysis.metrics.spending import FLOOR_COLUMNS, only_a_floor
 from agentbench_lab.errors import LabError, shown, unreadable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Ints = npt.NDArray[Any]
 Batches = Callable[[], Iterator["pa.RecordBatch"]]
 
 _CASE = ("suite", "case_id")
-_MAY_LACK = ("cost_micros", *MARKS)
+_MAY_LACK = ("cost_micros", *FLOOR_COLUMNS)
 _NEEDED = (*ARM, *_CASE, "solved", "excluded", *_MAY_LACK)
 _CHUNK = 1 << 16  # rows worked on at a time: they stay in the processor's cache
 _MOST_CELLS = 1 << 26  # arms x cases that are counted in a dense table
@@ -388,7 +388,7 @@ def _floors(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
     """Of which rows the cost is a lower bound; None where of none."""
     import pyarrow as pa
 
-    names = [name for name in MARKS if name in batch.schema.names]
+    names = [name for name in FLOOR_COLUMNS if name in batch.schema.names]
     if not names:
         return None
     marks = pl.DataFrame(pa.Table.from_batches([batch.select(names)]))

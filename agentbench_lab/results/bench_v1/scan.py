@@ -9,10 +9,11 @@ from collections.abc import Iterator
 MAX_DEPTH = 10_000
 """Levels of nesting that the format's own reader allows."""
 
+# a group is not taken possessively: until Python 3.11.5 one that fails half-way keeps what it had taken
 _TOKEN = re.compile(
     rb"""[ \t\r\n]*+(
-        "[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"
-        | -?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+
+        "[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*"
+        | -?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?
         | [{}\[\]:,] | true | false | null
     )""",
     re.VERBOSE,
